@@ -1,0 +1,4 @@
+//! DO: listeners, sessions, tiers, telemetry and the control socket.
+
+pub mod settings;
+pub mod telemetry;

@@ -1,0 +1,154 @@
+//! What a configuration file is built into: checked, complete, ready to run.
+//!
+//! Nothing here is optional because it was not written: the program has filled in every default. The raw form, as the
+//! user writes it, lives in the program crate.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::ClusterSpec;
+
+/// Everything that one process runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Threads and the files of the process itself.
+    pub process: ProcessSettings,
+    /// Where the access log goes.
+    pub access_log: AccessLogSettings,
+    /// In the order of the file; names are unique.
+    pub listeners: Vec<ListenerSettings>,
+    /// In the order of the file; names are unique, and distinct from every other target's.
+    pub clusters: Vec<ClusterSettings>,
+}
+
+/// The process itself.
+#[derive(Clone, Debug)]
+pub struct ProcessSettings {
+    /// Reactor workers; at least 1, at most [`ProcessSettings::WORKERS_MAX`]. It never grows with load.
+    pub workers: usize,
+    /// How long a graceful stop lets sessions finish before it closes them.
+    pub stop_deadline: Duration,
+    /// The Unix socket for `status`, `route` and `stop`; `None` turns it off.
+    pub control_socket: Option<PathBuf>,
+}
+
+impl ProcessSettings {
+    /// The most workers one process may be given.
+    pub const WORKERS_MAX: usize = 1024;
+}
+
+/// Where a line per session goes, and in which form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLogSettings {
+    /// Where to.
+    pub destination: LogDestination,
+    /// In which form.
+    pub format: LogFormat,
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogDestination {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// How a line of the access log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// `key=value` words, for people.
+    Text,
+    /// One JSON object per line, for machines.
+    Json,
+}
+
+/// A bound address that accepts TCP connections.
+#[derive(Clone, Debug)]
+pub struct ListenerSettings {
+    /// Its name in the file.
+    pub name: Arc<str>,
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// The cluster its sessions go to.
+    pub to: Arc<str>,
+    /// How long a client may take for what.
+    pub timeouts: ListenerTimeouts,
+    /// Sent to a client when no endpoint could serve it.
+    pub failure_reply: Option<FailureReply>,
+    /// Sent to a client that sends nothing usable (nothing but white space before its end of stream, or nothing within
+    /// the preread timeout). Where set, the session waits for the client's first bytes before it chooses an endpoint.
+    pub empty_reply: Option<Arc<[u8]>>,
+}
+
+/// Waits on the client's side; `None` is no limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerTimeouts {
+    /// No byte in either direction for this long ends a session.
+    pub idle: Option<Duration>,
+    /// As `idle`, once one side has sent its end of stream.
+    pub half_closed: Option<Duration>,
+    /// How long the first bytes may take where a session needs them before it can choose an endpoint.
+    pub preread: Duration,
+    /// How long a peer, on either side, may leave sent bytes unacknowledged, its window shut, or keepalive probes
+    /// unanswered, before the kernel gives the connection up.
+    pub dead_peer: Option<Duration>,
+}
+
+/// What a client gets when no endpoint could serve it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailureReply {
+    /// These bytes.
+    Text(Arc<[u8]>),
+    /// A MySQL ERR packet that carries the reason.
+    MysqlError,
+}
+
+/// A named set of interchangeable endpoints, and how sessions are put onto them.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// What the core decides by: endpoints, weights, balancer, ejection, limits. Its name is the cluster's.
+    pub spec: ClusterSpec,
+    /// What the balancer `hash` hashes; `None` for every other balancer.
+    pub key: Option<KeySource>,
+    /// How long a connection attempt may take.
+    pub connect_timeout: Duration,
+    /// How long a session may wait for a free slot when every usable endpoint is at its `max_connections`.
+    pub queue_timeout: Duration,
+    /// How long the first answer byte may take, counted from the client's first byte sent upstream; `None` is no limit.
+    pub first_byte_timeout: Option<Duration>,
+    /// How many endpoints a session tries before its client is told; at least 1, at most [`ClusterSettings::ATTEMPTS_MAX`].
+    pub attempts: usize,
+    /// How many bytes of a client are kept, until its first answer byte, to be sent again to another endpoint; 0 is off.
+    /// At most [`ClusterSettings::REPLAY_MAX`].
+    pub replay: usize,
+}
+
+impl ClusterSettings {
+    /// The most attempts a session may be given.
+    pub const ATTEMPTS_MAX: usize = 16;
+    /// The most bytes a session may keep for replay.
+    pub const REPLAY_MAX: usize = 1 << 20;
+}
+
+/// What the key of a session is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The client's IP address, without the port.
+    SourceAddress,
+    /// The client's bytes up to the first line feed, its end of stream, or [`KeySource::FIRST_LINE_MAX`] bytes, without
+    /// white space at the end.
+    FirstLine,
+}
+
+impl KeySource {
+    /// The most bytes read in search of the end of the first line.
+    pub const FIRST_LINE_MAX: usize = 4096;
+}

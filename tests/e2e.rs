@@ -1,0 +1,1 @@
+//! End-to-end tests of the real binary. One test program, so that it links once.
