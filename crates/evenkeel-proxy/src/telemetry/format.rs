@@ -1,0 +1,261 @@
+//! How a session record looks as a line of the access log. Bytes only: where they go is not decided here.
+//!
+//! Every name that a user or a client chose is escaped, so that no name can end a line or forge a field.
+
+use std::fmt::{self, Display};
+use std::io::Write;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::record::SessionRecord;
+use crate::settings::LogFormat;
+
+/// Appends one line, with its line feed.
+pub(super) fn append_line(
+    format: LogFormat,
+    ended: Timestamp,
+    record: &SessionRecord,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    let written = match format {
+        LogFormat::Text => append_text(ended, record, out),
+        LogFormat::Json => append_json(ended, record, out),
+    };
+    // A `Vec` takes every write and no field can fail to be formatted; if one did, half a line would be worse than none.
+    if written.is_err() {
+        out.truncate(start);
+    }
+}
+
+fn append_text(ended: Timestamp, record: &SessionRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "time={ended:.6} listener={} client={} cluster={} endpoint={} attempts={} bytes_up={} bytes_down={} \
+         queued_ms={} connect_ms={} first_byte_ms={} total_ms={} reason={}",
+        Word(&record.listener),
+        record.client,
+        Word(&record.cluster),
+        OrDash(record.endpoint.as_deref().map(Word)),
+        record.attempts,
+        record.bytes_up,
+        record.bytes_down,
+        Millis(record.queued),
+        OrDash(record.connect.map(Millis)),
+        OrDash(record.first_byte.map(Millis)),
+        Millis(record.total),
+        record.reason,
+    )
+}
+
+fn append_json(ended: Timestamp, record: &SessionRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, &JsonLine::new(ended, record))?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    time: String,
+    listener: &'a str,
+    client: String,
+    cluster: &'a str,
+    endpoint: Option<&'a str>,
+    attempts: u32,
+    bytes_up: u64,
+    bytes_down: u64,
+    queued_ms: f64,
+    connect_ms: Option<f64>,
+    first_byte_ms: Option<f64>,
+    total_ms: f64,
+    reason: &'static str,
+}
+
+impl<'a> JsonLine<'a> {
+    fn new(ended: Timestamp, record: &'a SessionRecord) -> Self {
+        Self {
+            time: format!("{ended:.6}"),
+            listener: &record.listener,
+            client: record.client.to_string(),
+            cluster: &record.cluster,
+            endpoint: record.endpoint.as_deref(),
+            attempts: record.attempts,
+            bytes_up: record.bytes_up,
+            bytes_down: record.bytes_down,
+            queued_ms: millis(record.queued),
+            connect_ms: record.connect.map(millis),
+            first_byte_ms: record.first_byte.map(millis),
+            total_ms: millis(record.total),
+            reason: record.reason.code(),
+        }
+    }
+}
+
+/// Milliseconds, cut to whole microseconds.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "exact below 2^53 µs, which is 285 years"
+)]
+fn millis(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1000.0
+}
+
+/// A duration as milliseconds with three decimals.
+struct Millis(Duration);
+
+impl Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_micros();
+        write!(f, "{}.{:03}", micros / 1000, micros % 1000)
+    }
+}
+
+/// The value, or `-` where there is none.
+struct OrDash<T>(Option<T>);
+
+impl<T: Display> Display for OrDash<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(value) => value.fmt(f),
+            None => f.write_str("-"),
+        }
+    }
+}
+
+/// A name as one word: bare when it is harmless, otherwise in double quotes with escapes.
+struct Word<'a>(&'a str);
+
+impl Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if is_bare(self.0) {
+            return f.write_str(self.0);
+        }
+        f.write_str("\"")?;
+        for c in self.0.chars() {
+            match c {
+                '\'' => f.write_str("'")?,
+                _ => c.escape_debug().fmt(f)?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+/// Whether a name needs no quotes. A lone `-` does: bare, it would read as "none".
+fn is_bare(name: &str) -> bool {
+    !name.is_empty()
+        && name != "-"
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_.:/[]@+%~".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::telemetry::reason::Reason;
+
+    fn served() -> SessionRecord {
+        SessionRecord {
+            listener: Arc::from("mysql"),
+            cluster: Arc::from("databases"),
+            client: "192.0.2.7:50312".parse().unwrap(),
+            endpoint: Some(Arc::from("db1")),
+            attempts: 2,
+            bytes_up: 1_204,
+            bytes_down: 88_213,
+            queued: Duration::ZERO,
+            connect: Some(Duration::from_micros(2_031)),
+            first_byte: Some(Duration::from_micros(3_500)),
+            total: Duration::from_nanos(1_234_567_899),
+            reason: Reason::Done,
+        }
+    }
+
+    fn line(format: LogFormat, record: &SessionRecord) -> String {
+        let ended: Timestamp = "2026-03-01T08:30:00.5Z".parse().unwrap();
+        let mut out = Vec::new();
+        append_line(format, ended, record, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The text form, word for word: people's scripts depend on it.
+    #[test]
+    fn a_served_session_as_text() {
+        assert_eq!(
+            line(LogFormat::Text, &served()),
+            "time=2026-03-01T08:30:00.500000Z listener=mysql client=192.0.2.7:50312 cluster=databases endpoint=db1 \
+             attempts=2 bytes_up=1204 bytes_down=88213 queued_ms=0.000 connect_ms=2.031 first_byte_ms=3.500 \
+             total_ms=1234.567 reason=done\n"
+        );
+    }
+
+    /// The JSON form, byte for byte.
+    #[test]
+    fn a_served_session_as_json() {
+        assert_eq!(
+            line(LogFormat::Json, &served()),
+            concat!(
+                r#"{"time":"2026-03-01T08:30:00.500000Z","listener":"mysql","client":"192.0.2.7:50312","#,
+                r#""cluster":"databases","endpoint":"db1","attempts":2,"bytes_up":1204,"bytes_down":88213,"#,
+                r#""queued_ms":0.0,"connect_ms":2.031,"first_byte_ms":3.5,"total_ms":1234.567,"reason":"done"}"#,
+                "\n"
+            )
+        );
+    }
+
+    /// What never happened is a dash in text and null in JSON, not a zero.
+    #[test]
+    fn a_session_that_found_no_endpoint() {
+        let record = SessionRecord {
+            endpoint: None,
+            attempts: 0,
+            connect: None,
+            first_byte: None,
+            reason: Reason::NoEndpoint,
+            ..served()
+        };
+
+        let text = line(LogFormat::Text, &record);
+        assert!(text.contains(" endpoint=- attempts=0 "), "{text}");
+        assert!(text.contains(" connect_ms=- first_byte_ms=- "), "{text}");
+        let json = line(LogFormat::Json, &record);
+        assert!(json.contains(r#""endpoint":null"#), "{json}");
+        assert!(
+            json.contains(r#""connect_ms":null,"first_byte_ms":null"#),
+            "{json}"
+        );
+    }
+
+    /// A name with a line feed, quotes and `=` stays one word on one line, and no field after it can be forged.
+    #[test]
+    fn a_hostile_name_cannot_break_out() {
+        let record = SessionRecord {
+            endpoint: Some(Arc::from("a\" reason=done\n\r\u{1b}[31m\u{2028}\\'")),
+            ..served()
+        };
+
+        let text = line(LogFormat::Text, &record);
+        assert_eq!(text.matches('\n').count(), 1);
+        assert!(
+            text.contains(r#" endpoint="a\" reason=done\n\r\u{1b}[31m\u{2028}\\'" attempts="#),
+            "{text}"
+        );
+        let json = line(LogFormat::Json, &record);
+        assert_eq!(json.matches('\n').count(), 1);
+        let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(parsed["endpoint"], record.endpoint.as_deref().unwrap());
+    }
+
+    /// An endpoint that is really called `-`, or nothing at all, is told apart from no endpoint.
+    #[test]
+    fn names_that_look_like_nothing_are_quoted() {
+        assert_eq!(Word("-").to_string(), r#""-""#);
+        assert_eq!(Word("").to_string(), r#""""#);
+        assert_eq!(Word("10.0.0.1:3306").to_string(), "10.0.0.1:3306");
+        assert_eq!(Word("größe").to_string(), "größe");
+    }
+}
