@@ -1,4 +1,5 @@
 //! DO: listeners, sessions, tiers, telemetry and the control socket.
 
+pub mod control;
 pub mod settings;
 pub mod telemetry;

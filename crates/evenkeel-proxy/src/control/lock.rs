@@ -1,0 +1,176 @@
+//! One process per control socket: a lock file beside it, held for as long as the process runs.
+//!
+//! The kernel drops the lock with the process, however that ends, so a lock that can be taken means that whoever left a
+//! socket behind is gone. The file also holds the owner's process id, for the error message of a second start.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// How often a start looks again when the file was replaced under it, each time by a process that came and went.
+const TRIES_MAX: usize = 16;
+/// More digits than a process id has.
+const PID_BYTES_MAX: u64 = 16;
+
+/// The lock; dropping it removes the file and lets the next process in.
+#[derive(Debug)]
+pub(super) struct ControlLock {
+    path: PathBuf,
+    /// Holds the lock for as long as it is open.
+    _file: File,
+}
+
+/// What came of trying to take it.
+#[derive(Debug)]
+pub(super) enum Locked {
+    /// It is ours.
+    Ours(ControlLock),
+    /// Another process has it; its id, unless it has not written it yet.
+    Held(Option<u32>),
+}
+
+impl ControlLock {
+    /// Takes the lock if it is free. Does not wait.
+    ///
+    /// A file that its owner removes between our opening and our locking it is locked in vain: nobody else would ever see
+    /// it. So the lock counts only if the path still leads to the locked file.
+    pub(super) fn acquire(path: PathBuf) -> io::Result<Locked> {
+        for _ in 0..TRIES_MAX {
+            let mut file = open(&path)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if leads_to(&path, &file)? => {
+                    write_pid(&mut file)?;
+                    return Ok(Locked::Ours(Self { path, _file: file }));
+                }
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Held(read_pid(&mut file))),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Locked::Held(None))
+    }
+}
+
+impl Drop for ControlLock {
+    fn drop(&mut self) {
+        // Removed while it is still locked: see `acquire`. A file that stays behind does no harm.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(no_follow)
+        .open(path)
+}
+
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(PID_BYTES_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    fn ours(locked: Locked) -> ControlLock {
+        match locked {
+            Locked::Ours(lock) => lock,
+            Locked::Held(pid) => panic!("held by {pid:?}"),
+        }
+    }
+
+    /// A second one is told who has it; after the first is gone, so is its file, and the next one gets it.
+    #[test]
+    fn the_second_learns_the_first_ones_pid() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.lock");
+
+        let first = ours(ControlLock::acquire(path.clone()).unwrap());
+        let second = ControlLock::acquire(path.clone()).unwrap();
+
+        assert!(matches!(second, Locked::Held(Some(pid)) if pid == std::process::id()));
+        drop(first);
+        assert!(!path.exists());
+        ours(ControlLock::acquire(path).unwrap());
+    }
+
+    /// A file that a killed process left behind, with its id in it, stops nobody.
+    #[test]
+    fn a_leftover_file_is_taken_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.lock");
+        fs::write(&path, "1234567890\n").unwrap();
+
+        let _lock = ours(ControlLock::acquire(path.clone()).unwrap());
+
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, format!("{}\n", std::process::id()));
+    }
+
+    /// Of many that start, stop and start again at once, never two hold the lock at one time.
+    #[test]
+    fn racing_starts_never_both_win() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        const THREADS: usize = 4;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.lock");
+        let start = Barrier::new(THREADS);
+        let (holders, wins) = (AtomicU32::new(0), AtomicU32::new(0));
+
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    for _ in 0..500 {
+                        let Locked::Ours(lock) = ControlLock::acquire(path.clone()).unwrap() else {
+                            continue;
+                        };
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                        wins.fetch_add(1, Ordering::SeqCst);
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+
+        assert!(wins.load(Ordering::SeqCst) > 0);
+    }
+
+    /// A symbolic link in its place is not followed.
+    #[test]
+    fn a_symlink_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.lock");
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), &path).unwrap();
+
+        assert!(ControlLock::acquire(path).is_err());
+    }
+}

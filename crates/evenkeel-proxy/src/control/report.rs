@@ -1,0 +1,399 @@
+//! What the control socket tells: plain values, the same in `--json`, on the socket and under the tables.
+//!
+//! Also how they are made from the core's own status and explanation. How a table looks is the program's business.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::units::Time;
+use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus, Explanation, Failure, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::telemetry::access_log::AccessLogCounts;
+use crate::telemetry::counters::Tally;
+use crate::telemetry::reason::Reason;
+
+/// A running process as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// The program's version.
+    pub program: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it still accepts.
+    pub phase: Phase,
+    /// Milliseconds since its start.
+    pub uptime_ms: u64,
+    /// Reactor workers.
+    pub workers: usize,
+    /// In the order of the file.
+    pub listeners: Vec<ListenerReport>,
+    /// In the order of the file.
+    pub clusters: Vec<ClusterReport>,
+    /// `None` where it is off.
+    pub access_log: Option<AccessLogReport>,
+}
+
+/// Whether a process accepts connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It does.
+    Running,
+    /// It no longer does; sessions are finishing.
+    Stopping,
+}
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerReport {
+    /// Its name.
+    pub name: String,
+    /// Where it really listens.
+    pub address: String,
+    /// The cluster its sessions go to.
+    pub to: String,
+    /// Sessions now.
+    pub sessions: u64,
+    /// Connections accepted since the start.
+    pub accepted: u64,
+    /// What ended so far.
+    pub ended: EndedReport,
+}
+
+/// Sessions that have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedReport {
+    /// How many ended for which reason; reasons that never occurred are left out.
+    pub by_reason: BTreeMap<String, u64>,
+    /// Bytes from clients to endpoints.
+    pub bytes_up: u64,
+    /// Bytes from endpoints to clients.
+    pub bytes_down: u64,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterReport {
+    /// Its name.
+    pub name: String,
+    /// Sessions that wait for a free slot.
+    pub waiting: usize,
+    /// The most that may wait.
+    pub queue_max: usize,
+    /// What ended so far.
+    pub ended: EndedReport,
+    /// In the order of the file.
+    pub endpoints: Vec<EndpointReport>,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointReport {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub address: String,
+    /// `up`, `slow-start`, `on-trial`, `ejected`, `disabled` or `draining`.
+    pub state: String,
+    /// How long an ejection still lasts.
+    pub ejected_for_ms: Option<u64>,
+    /// Used only when no other is usable.
+    pub backup: bool,
+    /// As configured.
+    pub weight: u32,
+    /// As failures and successes have made it.
+    pub effective_weight: u32,
+    /// Sessions now.
+    pub in_flight: u32,
+    /// The most sessions at one time.
+    pub max_connections: Option<u32>,
+    /// Sessions put onto it since the start.
+    pub sessions: u64,
+    /// Those of them that it answered.
+    pub established: u64,
+    /// Those of them that failed before an answer.
+    pub failures: u64,
+    /// The last of the failures.
+    pub last_failure: Option<FailureReport>,
+}
+
+/// A failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureReport {
+    /// `refused`, `unreachable`, `connect_timeout`, `reset`, `closed` or `first_byte_timeout`.
+    pub kind: String,
+    /// How long ago.
+    pub age_ms: u64,
+}
+
+/// Lines of the access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessLogReport {
+    /// Written since the start.
+    pub written: u64,
+    /// Lost since the start.
+    pub dropped: u64,
+}
+
+/// Who would get a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteReport {
+    /// The listener asked about.
+    pub listener: String,
+    /// The cluster its sessions go to.
+    pub cluster: String,
+    /// The endpoint's name; `None` when no endpoint would get it.
+    pub chosen: Option<String>,
+    /// Every endpoint of the cluster.
+    pub verdicts: Vec<VerdictReport>,
+}
+
+/// Why an endpoint would, or would not, get it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictReport {
+    /// The endpoint's name.
+    pub endpoint: String,
+    /// For programs.
+    pub verdict: String,
+    /// For people.
+    pub why: String,
+}
+
+/// A process that is going to end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopReport {
+    /// Its process id, to wait for.
+    pub pid: u32,
+    /// Sessions that still run.
+    pub sessions: u64,
+    /// When it ends at the latest.
+    pub deadline_ms: u64,
+}
+
+impl From<AccessLogCounts> for AccessLogReport {
+    fn from(counts: AccessLogCounts) -> Self {
+        Self {
+            written: counts.written,
+            dropped: counts.dropped,
+        }
+    }
+}
+
+impl From<&Tally> for EndedReport {
+    fn from(tally: &Tally) -> Self {
+        let counts = Reason::ALL
+            .iter()
+            .map(|reason| (reason.code().to_owned(), tally.ended(*reason)));
+        Self {
+            by_reason: counts.filter(|(_, count)| *count > 0).collect(),
+            bytes_up: tally.bytes_up(),
+            bytes_down: tally.bytes_down(),
+        }
+    }
+}
+
+impl ClusterReport {
+    /// From what the core and the counters say of a cluster.
+    pub fn new(status: &ClusterStatus, tally: Option<&Tally>, now: Time) -> Self {
+        let endpoints = status.endpoints.iter();
+        Self {
+            name: status.name.to_string(),
+            waiting: status.waiting,
+            queue_max: status.queue_max,
+            ended: tally.map(EndedReport::from).unwrap_or_default(),
+            endpoints: endpoints
+                .map(|endpoint| EndpointReport::new(endpoint, now))
+                .collect(),
+        }
+    }
+}
+
+impl EndpointReport {
+    fn new(status: &EndpointStatus, now: Time) -> Self {
+        Self {
+            name: status.name.to_string(),
+            address: status.address.to_string(),
+            state: state_code(status.state).to_owned(),
+            ejected_for_ms: match status.state {
+                EndpointState::Ejected { until } => Some(millis_between(now, until)),
+                _ => None,
+            },
+            backup: status.backup,
+            weight: status.weight.get(),
+            effective_weight: status.effective_weight,
+            in_flight: status.in_flight,
+            max_connections: status.max_connections,
+            sessions: status.leases,
+            established: status.established,
+            failures: status.failures,
+            last_failure: status.last_failure.map(|(failure, at)| FailureReport {
+                kind: failure_code(failure).to_owned(),
+                age_ms: millis_between(at, now),
+            }),
+        }
+    }
+}
+
+impl RouteReport {
+    /// From the core's explanation.
+    pub fn new(listener: &str, cluster: &str, explanation: &Explanation, now: Time) -> Self {
+        let name_of = |id| {
+            let verdicts = explanation.verdicts.iter();
+            let mut named = verdicts.filter(|(endpoint, _, _)| *endpoint == id);
+            named.next().map(|(_, name, _)| name.to_string())
+        };
+        let verdicts = explanation.verdicts.iter();
+        Self {
+            listener: listener.to_owned(),
+            cluster: cluster.to_owned(),
+            chosen: explanation.chosen.and_then(name_of),
+            verdicts: verdicts
+                .map(|(_, name, verdict)| VerdictReport::new(name, verdict, now))
+                .collect(),
+        }
+    }
+}
+
+impl VerdictReport {
+    fn new(endpoint: &str, verdict: &Verdict, now: Time) -> Self {
+        let (code, why) = describe(verdict, now);
+        Self {
+            endpoint: endpoint.to_owned(),
+            verdict: code.to_owned(),
+            why,
+        }
+    }
+}
+
+/// A verdict's code, and the words for it.
+fn describe(verdict: &Verdict, now: Time) -> (&'static str, String) {
+    match verdict {
+        Verdict::Chosen => ("chosen", "gets it".to_owned()),
+        Verdict::Usable(why) => ("usable", why.clone()),
+        Verdict::WeightZero => (
+            "weight-zero",
+            "its weight is 0: it gets no new work".to_owned(),
+        ),
+        Verdict::Disabled => ("disabled", "an operator took it out".to_owned()),
+        Verdict::Ejected { until } => (
+            "ejected",
+            format!(
+                "failed too often in a row; out for another {}",
+                seconds_between(now, *until)
+            ),
+        ),
+        Verdict::Full { in_flight, max } => {
+            ("full", format!("has {in_flight} of at most {max} sessions"))
+        }
+        Verdict::OnTrial { next } => (
+            "on-trial",
+            format!(
+                "its effective weight is 0; next trial in {}",
+                seconds_between(now, *next)
+            ),
+        ),
+        Verdict::BackupIdle => (
+            "backup-idle",
+            "a backup: used only when no other is usable".to_owned(),
+        ),
+        Verdict::AlreadyTried => ("already-tried", "was tried before".to_owned()),
+        Verdict::OverBoundedLoad => (
+            "over-bounded-load",
+            "holds more than its bounded share".to_owned(),
+        ),
+    }
+}
+
+/// An endpoint's state in one word.
+pub fn state_code(state: EndpointState) -> &'static str {
+    match state {
+        EndpointState::Up => "up",
+        EndpointState::SlowStart => "slow-start",
+        EndpointState::OnTrial => "on-trial",
+        EndpointState::Ejected { .. } => "ejected",
+        EndpointState::Disabled => "disabled",
+        EndpointState::Draining => "draining",
+    }
+}
+
+/// A failure in one word.
+pub fn failure_code(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Refused => "refused",
+        Failure::Unreachable => "unreachable",
+        Failure::ConnectTimeout => "connect_timeout",
+        Failure::Reset => "reset",
+        Failure::Closed => "closed",
+        Failure::FirstByteTimeout => "first_byte_timeout",
+    }
+}
+
+fn millis_between(earlier: Time, later: Time) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+fn seconds_between(earlier: Time, later: Time) -> String {
+    format!("{:.1} s", later.since(earlier).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use evenkeel_core::units::{Address, EndpointId, Weight};
+
+    use super::*;
+
+    fn ejected() -> EndpointStatus {
+        EndpointStatus {
+            id: EndpointId(1),
+            name: Arc::from("db1"),
+            address: Address::Ip("10.0.0.11:3306".parse().unwrap()),
+            state: EndpointState::Ejected {
+                until: Time::from_micros(9_500_000),
+            },
+            backup: false,
+            weight: Weight::new(3).unwrap(),
+            effective_weight: 0,
+            in_flight: 2,
+            max_connections: Some(8),
+            leases: 100,
+            established: 90,
+            failures: 10,
+            last_failure: Some((Failure::Refused, Time::from_micros(3_000_000))),
+        }
+    }
+
+    /// Moments become spans that a reader needs no clock for.
+    #[test]
+    fn moments_are_told_as_spans() {
+        let report = EndpointReport::new(&ejected(), Time::from_micros(5_000_000));
+
+        assert_eq!(report.state, "ejected");
+        assert_eq!(report.ejected_for_ms, Some(4_500));
+        let last = report.last_failure.unwrap();
+        assert_eq!((last.kind.as_str(), last.age_ms), ("refused", 2_000));
+    }
+
+    /// The one who gets it is named, and everyone has a reason in words.
+    #[test]
+    fn a_route_names_the_chosen_and_explains_the_others() {
+        let full = Verdict::Full {
+            in_flight: 8,
+            max: 8,
+        };
+        let explanation = Explanation {
+            chosen: Some(EndpointId(2)),
+            verdicts: vec![
+                (EndpointId(1), Arc::from("db1"), full),
+                (EndpointId(2), Arc::from("db2"), Verdict::Chosen),
+            ],
+        };
+
+        let report = RouteReport::new("mysql", "databases", &explanation, Time::ZERO);
+
+        assert_eq!(report.chosen.as_deref(), Some("db2"));
+        assert_eq!(report.verdicts[0].verdict, "full");
+        assert_eq!(report.verdicts[0].why, "has 8 of at most 8 sessions");
+    }
+}

@@ -1,0 +1,385 @@
+//! Making and removing the control socket: who may own the path, what may be replaced there, and which mode it has.
+//!
+//! The order is what makes it safe. First the lock: from then on no other evenkeel touches the path. Then whatever lies
+//! there is judged: a socket that nobody answers on is a dead process's and is replaced; anything else is left alone.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use thiserror::Error;
+
+use super::lock::{ControlLock, Locked};
+
+/// The longest path of a Unix socket: `sun_path` has 108 bytes, one of them for the final zero.
+pub const PATH_BYTES_MAX: usize = 107;
+/// Connections that the kernel holds until they are accepted.
+const BACKLOG: i32 = 16;
+
+/// A listening control socket that belongs to this process; dropping it removes it.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// What was made, so that nothing else is removed.
+    identity: (u64, u64),
+    /// Last, so that it is given up last.
+    _lock: ControlLock,
+}
+
+/// The control socket could not be made. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum ControlSocketError {
+    /// Another process has it.
+    #[error(
+        "evenkeel is running already{}, with the control socket {path}; stop it, or give this one another `control_socket`",
+        of_pid(*.pid)
+    )]
+    AlreadyRunning {
+        /// The socket.
+        path: PathBuf,
+        /// Its owner, unless it is only just starting.
+        pid: Option<u32>,
+    },
+    /// Some other program listens there.
+    #[error(
+        "{path}: another program listens on this socket; give evenkeel another `control_socket`"
+    )]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something that is not ours to remove.
+    #[error(
+        "{path} is {what}, not a socket; it is left alone: remove it, or choose another `control_socket`"
+    )]
+    NotASocket {
+        /// Where.
+        path: PathBuf,
+        /// What lies there.
+        what: &'static str,
+    },
+    /// Longer than the kernel's limit.
+    #[error(
+        "{path}: the path of a socket has at most {PATH_BYTES_MAX} bytes, this one has {bytes}"
+    )]
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The system refused something.
+    #[error("cannot {act} {path}: {source}")]
+    Io {
+        /// What was to be done.
+        act: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+fn of_pid(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (pid {pid})"))
+}
+
+impl ControlSocket {
+    /// Takes the path, replaces a dead process's socket, and listens. The directory is made (mode 0700) if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlSocketError`].
+    pub fn open(path: &Path) -> Result<Self, ControlSocketError> {
+        check_length(path)?;
+        make_directory(path)?;
+        let lock = take_lock(path)?;
+        clear_the_way(path)?;
+        let listener = listen(path).map_err(io_error("listen on", path))?;
+        let made = fs::symlink_metadata(path).map_err(io_error("look at", path))?;
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            identity: identity(&made),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Another handle of the listening socket, not blocking.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let found = fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| identity(&found) == self.identity) {
+            // If it cannot be removed, the next start replaces it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether a path fits a socket address at all.
+pub(super) fn check_length(path: &Path) -> Result<(), ControlSocketError> {
+    let bytes = path.as_os_str().as_bytes().len();
+    if bytes <= PATH_BYTES_MAX {
+        return Ok(());
+    }
+    Err(ControlSocketError::PathTooLong {
+        path: path.to_owned(),
+        bytes,
+    })
+}
+
+/// Only the last directory: one that is missing further up is more likely a mistake than a wish.
+fn make_directory(path: &Path) -> Result<(), ControlSocketError> {
+    let Some(directory) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    else {
+        return Ok(());
+    };
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io_error(
+            "make the control socket's directory",
+            directory,
+        )(error)),
+        _ => Ok(()),
+    }
+}
+
+fn take_lock(path: &Path) -> Result<ControlLock, ControlSocketError> {
+    let mut lock_path = path.as_os_str().to_owned();
+    lock_path.push(".lock");
+    let lock_path = PathBuf::from(lock_path);
+    match ControlLock::acquire(lock_path.clone()).map_err(io_error("lock", &lock_path))? {
+        Locked::Ours(lock) => Ok(lock),
+        Locked::Held(pid) => Err(ControlSocketError::AlreadyRunning {
+            path: path.to_owned(),
+            pid,
+        }),
+    }
+}
+
+/// Removes a socket that nobody listens on any more; refuses everything else that lies there.
+fn clear_the_way(path: &Path) -> Result<(), ControlSocketError> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(io_error("look at", path))?,
+    };
+    if !found.file_type().is_socket() {
+        return Err(ControlSocketError::NotASocket {
+            path: path.to_owned(),
+            what: kind_of(&found),
+        });
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(io_error("replace", path))
+        }
+        Err(error) => Err(io_error("replace", path)(error)),
+        Ok(_) => Err(ControlSocketError::InUse {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+fn kind_of(found: &Metadata) -> &'static str {
+    let kind = found.file_type();
+    if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_dir() {
+        "a directory"
+    } else {
+        "a file"
+    }
+}
+
+/// The mode is set on the socket before it has a name: Linux makes the name with it, so at no moment can others connect.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+fn io_error(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ControlSocketError {
+    move |source| ControlSocketError::Io {
+        act,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// Only the owner may connect, and only the owner may look into a directory that was made for it.
+    #[test]
+    fn it_is_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/control.sock");
+
+        let _socket = ControlSocket::open(&path).unwrap();
+
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+    }
+
+    /// An orderly end leaves nothing behind.
+    #[test]
+    fn it_is_removed_with_its_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+
+        drop(ControlSocket::open(&path).unwrap());
+
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// What a killed process left behind is replaced: here a socket whose listener is closed.
+    #[test]
+    fn a_stale_socket_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+
+        let socket = ControlSocket::open(&path).unwrap();
+
+        UnixStream::connect(&path).unwrap();
+        drop(socket);
+    }
+
+    /// A second start names the first, and takes nothing from it.
+    #[test]
+    fn a_live_socket_refuses_a_second_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let _first = ControlSocket::open(&path).unwrap();
+
+        let error = ControlSocket::open(&path).unwrap_err().to_string();
+
+        let pid = std::process::id();
+        assert!(error.contains(&format!("(pid {pid})")), "{error}");
+        UnixStream::connect(&path).unwrap();
+    }
+
+    /// Of several that start at once over a dead one's socket, exactly one gets it, and it stays reachable.
+    #[test]
+    fn of_racing_starts_one_wins() {
+        const STARTS: usize = 8;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let all_ready = std::sync::Barrier::new(STARTS);
+
+        let winners: Vec<ControlSocket> = std::thread::scope(|scope| {
+            let start = || {
+                all_ready.wait();
+                ControlSocket::open(&path)
+            };
+            let starts: Vec<_> = (0..STARTS).map(|_| scope.spawn(start)).collect();
+            let ended = starts.into_iter().map(|start| start.join().unwrap());
+            ended.filter_map(Result::ok).collect()
+        });
+
+        assert_eq!(winners.len(), 1);
+        UnixStream::connect(&path).unwrap();
+    }
+
+    /// Another program's socket is not taken away from it, though it holds no lock.
+    #[test]
+    fn a_foreign_listener_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let _foreign = UnixListener::bind(&path).unwrap();
+
+        let error = ControlSocket::open(&path).unwrap_err();
+
+        assert!(matches!(error, ControlSocketError::InUse { .. }), "{error}");
+        UnixStream::connect(&path).unwrap();
+    }
+
+    /// A file, a directory or a symbolic link (even one to a stale socket) is refused and stays.
+    #[test]
+    fn nothing_but_a_socket_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let stale = dir.path().join("stale");
+        drop(UnixListener::bind(&stale).unwrap());
+        let [file, directory, link] =
+            ["file", "directory", "link"].map(|name| dir.path().join(name));
+        fs::write(&file, "precious").unwrap();
+        fs::create_dir(&directory).unwrap();
+        std::os::unix::fs::symlink(&stale, &link).unwrap();
+
+        for path in [&file, &directory, &link] {
+            let error = ControlSocket::open(path).unwrap_err();
+            assert!(
+                matches!(error, ControlSocketError::NotASocket { .. }),
+                "{error}"
+            );
+            assert!(fs::symlink_metadata(path).is_ok());
+        }
+        assert!(stale.exists());
+    }
+
+    /// The kernel would cut or refuse a path this long; the error says how long it may be.
+    #[test]
+    fn a_path_too_long_is_explained() {
+        let path = PathBuf::from(format!("/tmp/{}", "x".repeat(PATH_BYTES_MAX)));
+
+        let error = ControlSocket::open(&path).unwrap_err().to_string();
+
+        assert!(
+            error.contains("at most 107 bytes, this one has 112"),
+            "{error}"
+        );
+    }
+
+    /// A path of exactly the longest length works.
+    #[test]
+    fn the_longest_path_works() {
+        let dir = tempfile::tempdir().unwrap();
+        let used = dir.path().as_os_str().len() + 1;
+        let path = dir.path().join("x".repeat(PATH_BYTES_MAX - used));
+
+        let _socket = ControlSocket::open(&path).unwrap();
+
+        UnixStream::connect(&path).unwrap();
+    }
+}
