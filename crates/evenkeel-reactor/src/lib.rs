@@ -1,1 +1,29 @@
-//! stub
+//! MOVE: an edge-triggered epoll reactor for TCP: sockets, timers, mailboxes, the relay pump.
+//!
+//! One [`Worker`] is one thread. It owns its connections, accepts on its own sockets, wakes for readiness, timers and
+//! mail, and lets a [`Handler`] say what happens. Nothing here knows of clusters, endpoints or sessions, and nothing here
+//! decides: the crate moves bytes and tells the time. It is the only crate that may hold unsafe code; at present rustix
+//! makes that unnecessary.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod mailbox;
+mod poller;
+mod pump;
+mod slots;
+mod socket;
+mod timer;
+mod worker;
+
+pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX};
+pub use mailbox::{MAIL_MAX, MAIL_RESERVE, Mail, Mailbox};
+pub use poller::{EVENTS_PER_TURN_MAX, Readiness, Tag};
+pub use pump::{Flow, Pump, READS_PER_TURN_MAX, discard};
+pub use slots::{Key, Slots};
+pub use socket::{
+    BACKLOG_MAX, Fault, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, Listener, Received, Remote, Sent,
+    Sharing, Stream, StreamOptions, is_address_free,
+};
+pub use timer::{Clock, Moment, TICK};
+pub use worker::{Fate, Handler, READ_BUFFER_BYTES, Turn, Worker};

@@ -1,0 +1,169 @@
+//! How other threads reach a worker: a bounded queue that wakes it by an eventfd.
+//!
+//! A message for one connection carries its key and is dropped if that connection has gone; what the message owns ends with
+//! it. When the worker ends it closes its mailbox, so that nothing is ever left lying in it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::slots::Key;
+
+/// The most messages that may wait for one worker.
+pub const MAIL_MAX: usize = 65_536;
+
+/// Places beyond [`MAIL_MAX`] that only messages to the worker itself may take, so that a stop always gets through.
+pub const MAIL_RESERVE: usize = 64;
+
+/// A message and whom it is for.
+#[derive(Debug)]
+pub enum Mail<M> {
+    /// For one connection; dropped if it has gone.
+    Connection(Key, M),
+    /// For the worker itself.
+    Worker(M),
+}
+
+struct Queue<M> {
+    mail: VecDeque<Mail<M>>,
+    closed: bool,
+}
+
+struct Shared<M> {
+    queue: Mutex<Queue<M>>,
+    bell: OwnedFd,
+}
+
+/// A worker's mailbox; clones are the same one. Usable from any thread.
+pub struct Mailbox<M> {
+    shared: Arc<Shared<M>>,
+}
+
+impl<M> Clone for Mailbox<M> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<M> Mailbox<M> {
+    /// An empty mailbox.
+    ///
+    /// # Errors
+    ///
+    /// The eventfd cannot be made (descriptors or memory).
+    pub fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let queue = Mutex::new(Queue {
+            mail: VecDeque::new(),
+            closed: false,
+        });
+        Ok(Self {
+            shared: Arc::new(Shared { queue, bell }),
+        })
+    }
+
+    /// Leaves a message and wakes the worker, which takes all that has come at once.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if the mailbox is full or its worker has ended.
+    pub fn post(&self, mail: Mail<M>) -> Result<(), Mail<M>> {
+        if self.enqueue(mail)? == Was::Empty {
+            self.ring();
+        }
+        Ok(())
+    }
+
+    /// All that has come.
+    pub(crate) fn take(&self, into: &mut VecDeque<Mail<M>>) {
+        let mut count = [0; 8];
+        // Before the queue is emptied: whoever posts after that rings again.
+        let _ = rustix::io::read(&self.shared.bell, &mut count);
+        std::mem::swap(&mut self.shared.queue.lock().mail, into);
+    }
+
+    /// Refuses everything from now on and drops what is there.
+    pub(crate) fn close(&self) {
+        let mut queue = self.shared.queue.lock();
+        queue.closed = true;
+        let left = std::mem::take(&mut queue.mail);
+        // What a message owns may post elsewhere when it is dropped: not under the lock.
+        drop(queue);
+        drop(left);
+    }
+
+    fn enqueue(&self, mail: Mail<M>) -> Result<Was, Mail<M>> {
+        let mut queue = self.shared.queue.lock();
+        let bound = match mail {
+            Mail::Connection(..) => MAIL_MAX,
+            Mail::Worker(_) => MAIL_MAX + MAIL_RESERVE,
+        };
+        if queue.closed || queue.mail.len() >= bound {
+            return Err(mail);
+        }
+        let was = if queue.mail.is_empty() {
+            Was::Empty
+        } else {
+            Was::Filled
+        };
+        queue.mail.push_back(mail);
+        Ok(was)
+    }
+
+    fn ring(&self) {
+        // It fails only at 2^64 - 2 unread rings, and then the worker is awake.
+        let _ = rustix::io::write(&self.shared.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+impl<M> AsFd for Mailbox<M> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Was {
+    Empty,
+    Filled,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages to connections stop at the bound; a message to the worker still gets through, up to its own.
+    #[test]
+    fn a_full_mailbox_still_takes_a_stop() {
+        let mailbox = Mailbox::new().unwrap();
+        for number in 0..MAIL_MAX {
+            mailbox
+                .post(Mail::Connection(Key::from_u64(0), number))
+                .unwrap();
+        }
+        assert!(mailbox.post(Mail::Connection(Key::from_u64(0), 0)).is_err());
+        for number in 0..MAIL_RESERVE {
+            mailbox.post(Mail::Worker(number)).unwrap();
+        }
+        assert!(mailbox.post(Mail::Worker(0)).is_err());
+    }
+
+    /// What lies in a mailbox when its worker ends is dropped, and nothing more is taken.
+    #[test]
+    fn a_closed_mailbox_holds_nothing() {
+        let owned = Arc::new(());
+        let mailbox = Mailbox::new().unwrap();
+        mailbox.post(Mail::Worker(Arc::clone(&owned))).unwrap();
+
+        mailbox.close();
+
+        assert_eq!(Arc::strong_count(&owned), 1);
+        assert!(mailbox.post(Mail::Worker(owned)).is_err());
+    }
+}

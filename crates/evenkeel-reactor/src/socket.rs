@@ -1,0 +1,374 @@
+//! Non-blocking stream sockets: what the kernel said of them, and the few calls that move bytes.
+//!
+//! A [`Stream`] remembers what edge-triggered events have told, so that nobody asks the kernel what is already known, and
+//! tells an orderly end from a reset exactly. When to read, write or close is decided elsewhere.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    sockopt,
+};
+
+use crate::poller::Readiness;
+
+/// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
+pub const BACKLOG_MAX: i32 = 4096;
+
+/// How long a connection may be silent before the kernel asks whether the peer is still there.
+pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+
+/// How long the kernel waits between two such questions. `dead_peer` says when it gives up.
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+const NEW_SOCKET: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// What every stream of a kind has in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// How long a peer may leave bytes unacknowledged or keepalive probes unanswered (`TCP_USER_TIMEOUT`); `None` leaves
+    /// it to the kernel's own limits.
+    pub dead_peer: Option<Duration>,
+}
+
+/// Whether other sockets may be bound to the same address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Only this one.
+    Exclusive,
+    /// One for each worker (`SO_REUSEPORT`); the kernel spreads connections over them.
+    Workers,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    descriptor: OwnedFd,
+}
+
+impl Listener {
+    /// Binds and listens. An IPv6 wildcard takes IPv6 only: an address means what it says, and `0.0.0.0` and `[::]` may stand
+    /// side by side. Accepted streams inherit the options, so that they cost nothing per connection.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: the address is in use, is not this machine's, or needs a privilege.
+    pub fn bind(address: SocketAddr, sharing: Sharing, options: StreamOptions) -> io::Result<Self> {
+        let descriptor = bind(address, sharing)?;
+        apply(&descriptor, options)?;
+        net::listen(&descriptor, BACKLOG_MAX)?;
+        Ok(Self { descriptor })
+    }
+
+    /// The address it is bound to, with the port the kernel chose.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says; none is expected of a bound socket.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        Ok(net::getsockname(&self.descriptor)?.try_into()?)
+    }
+
+    /// The next connection and its peer's address.
+    pub(crate) fn accept(&self) -> Result<(Stream, SocketAddr), Errno> {
+        let (descriptor, peer) = net::acceptfrom_with(&self.descriptor, NEW_SOCKET)?;
+        let peer = peer.ok_or(Errno::INVAL)?.try_into()?;
+        Ok((Stream::new(descriptor), peer))
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Whether nobody listens on the address: a socket that shares nothing could be bound to it.
+///
+/// # Errors
+///
+/// Every error but "address in use".
+pub fn is_address_free(address: SocketAddr) -> io::Result<bool> {
+    match bind(address, Sharing::Exclusive) {
+        Ok(_) => Ok(true),
+        Err(Errno::ADDRINUSE) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn bind(address: SocketAddr, sharing: Sharing) -> Result<OwnedFd, Errno> {
+    let descriptor = net::socket_with(family(address), SocketType::STREAM, NEW_SOCKET, None)?;
+    // Connections of an earlier run that linger in TIME_WAIT do not hold the address.
+    sockopt::set_socket_reuseaddr(&descriptor, true)?;
+    if sharing == Sharing::Workers {
+        sockopt::set_socket_reuseport(&descriptor, true)?;
+    }
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&descriptor, true)?;
+    }
+    net::bind(&descriptor, &address)?;
+    Ok(descriptor)
+}
+
+fn apply(descriptor: &OwnedFd, options: StreamOptions) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(descriptor, true)?;
+    sockopt::set_socket_keepalive(descriptor, true)?;
+    sockopt::set_tcp_keepidle(descriptor, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(descriptor, KEEPALIVE_INTERVAL)?;
+    if let Some(dead_peer) = options.dead_peer {
+        let millis = u32::try_from(dead_peer.as_millis()).unwrap_or(u32::MAX);
+        sockopt::set_tcp_user_timeout(descriptor, millis)?;
+    }
+    Ok(())
+}
+
+const fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+/// Where to connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remote<'a> {
+    /// TCP.
+    Ip(SocketAddr),
+    /// A Unix stream socket.
+    Unix(&'a Path),
+}
+
+/// How a connection broke, or could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nobody listens there.
+    Refused,
+    /// There is no way there: no route, the network is down, the path does not exist.
+    Unreachable,
+    /// The peer did not answer in the kernel's time.
+    TimedOut,
+    /// This machine lacks something: descriptors, ports, memory, permission.
+    Local,
+    /// The peer broke the connection.
+    Reset,
+}
+
+impl From<Errno> for Fault {
+    fn from(error: Errno) -> Self {
+        match error {
+            // A full backlog of a Unix socket is `EAGAIN`.
+            Errno::CONNREFUSED | Errno::AGAIN => Self::Refused,
+            Errno::NETUNREACH
+            | Errno::HOSTUNREACH
+            | Errno::NETDOWN
+            | Errno::HOSTDOWN
+            | Errno::NOENT => Self::Unreachable,
+            Errno::TIMEDOUT => Self::TimedOut,
+            Errno::MFILE
+            | Errno::NFILE
+            | Errno::ADDRNOTAVAIL
+            | Errno::ADDRINUSE
+            | Errno::NOBUFS
+            | Errno::NOMEM
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::AFNOSUPPORT => Self::Local,
+            _ => Self::Reset,
+        }
+    }
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// The peer's end of stream: every byte it sent has been read.
+    End,
+    /// Nothing now.
+    Nothing,
+    /// The connection is broken, and what had arrived has been read.
+    Broken(Fault),
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// So many bytes were taken, perhaps none.
+    Bytes(usize),
+    /// The peer takes nothing more.
+    Broken,
+}
+
+/// A connected, or connecting, stream.
+#[derive(Debug)]
+pub struct Stream {
+    descriptor: OwnedFd,
+    readable: bool,
+    writable: bool,
+    /// The peer's end of stream is among what is yet unread: a short read does not mean that nothing is left. Sticky.
+    ended: bool,
+    /// An end of stream arrived while the connection was whole, so whatever breaks later the peer had said all.
+    orderly: bool,
+    /// The socket's error, which the kernel tells only once.
+    error: Option<Errno>,
+}
+
+impl Stream {
+    const fn new(descriptor: OwnedFd) -> Self {
+        Self {
+            descriptor,
+            readable: false,
+            writable: false,
+            ended: false,
+            orderly: false,
+            error: None,
+        }
+    }
+
+    /// Begins to connect. The first event that says writable, or broken, tells the result.
+    ///
+    /// # Errors
+    ///
+    /// It failed at once.
+    pub fn connect(remote: Remote<'_>, options: StreamOptions) -> Result<Self, Fault> {
+        match remote {
+            Remote::Ip(address) => {
+                let descriptor =
+                    net::socket_with(family(address), SocketType::STREAM, NEW_SOCKET, None)?;
+                apply(&descriptor, options)?;
+                begin(&descriptor, &address)?;
+                Ok(Self::new(descriptor))
+            }
+            Remote::Unix(path) => {
+                let address = SocketAddrUnix::new(path)?;
+                let descriptor =
+                    net::socket_with(AddressFamily::UNIX, SocketType::STREAM, NEW_SOCKET, None)?;
+                begin(&descriptor, &address)?;
+                Ok(Self::new(descriptor))
+            }
+        }
+    }
+
+    /// Takes in what an event says.
+    pub fn note(&mut self, readiness: Readiness) {
+        self.readable |= readiness.is_readable();
+        self.writable |= readiness.is_writable();
+        self.ended |= readiness.is_ended();
+        if readiness.is_broken() {
+            self.note_error();
+        } else {
+            self.orderly |= readiness.is_ended();
+        }
+    }
+
+    /// Whether an event said that it can be written to: for a connecting stream, that it is connected.
+    pub const fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Whether an event said that there is something to read.
+    pub const fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// How the connection broke, if it did. Bytes that arrived before may still be unread.
+    pub fn fault(&self) -> Option<Fault> {
+        self.error.map(Fault::from)
+    }
+
+    /// Whether it broke before the peer had ended its stream: the peer wants nothing more, and what it sent is not complete.
+    pub fn is_reset(&self) -> bool {
+        // Linux says EPIPE, not ECONNRESET, when a reset follows the peer's end of stream.
+        self.error
+            .is_some_and(|error| !self.orderly && error != Errno::PIPE)
+    }
+
+    /// Reads what has arrived.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        match net::recv(&self.descriptor, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => self.received_end(),
+            Ok((count, _)) => {
+                // A short read has emptied the socket, and the next byte makes an event. Not so an end of stream that
+                // was announced before: its event has come already.
+                self.readable = count == buffer.len() || self.ended;
+                Received::Bytes(count)
+            }
+            Err(Errno::AGAIN) => {
+                self.readable = false;
+                Received::Nothing
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+                self.received_end()
+            }
+        }
+    }
+
+    /// Writes as much as there is room for.
+    pub fn send(&mut self, bytes: &[u8]) -> Sent {
+        match net::send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
+            Ok(count) => {
+                // A short write makes an event as soon as there is room again.
+                self.writable = count == bytes.len();
+                Sent::Bytes(count)
+            }
+            Err(Errno::AGAIN) => {
+                self.writable = false;
+                Sent::Bytes(0)
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+                // Whatever arrived before can still be read, and no event announces its end again.
+                self.readable = true;
+                self.ended = true;
+                Sent::Broken
+            }
+        }
+    }
+
+    /// Sends the end of stream. A broken connection has no use for one.
+    pub fn send_end(&self) {
+        let _ = net::shutdown(&self.descriptor, Shutdown::Write);
+    }
+
+    /// Closes so that the peer sees a reset, not an end of stream. What it has not yet received is lost.
+    pub fn reset(self) {
+        // Without the option the descriptor is closed all the same.
+        let _ = sockopt::set_socket_linger(&self.descriptor, Some(Duration::ZERO));
+    }
+
+    fn received_end(&mut self) -> Received {
+        self.readable = false;
+        match self.fault() {
+            Some(fault) if self.is_reset() => Received::Broken(fault),
+            _ => Received::End,
+        }
+    }
+
+    fn note_error(&mut self) {
+        if self.error.is_none()
+            && let Ok(Err(error)) = sockopt::socket_error(&self.descriptor)
+        {
+            self.error = Some(error);
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn begin(descriptor: &OwnedFd, address: &impl net::addr::SocketAddrArg) -> Result<(), Errno> {
+    match net::connect(descriptor, address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

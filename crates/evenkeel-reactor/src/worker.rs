@@ -1,0 +1,320 @@
+//! The loop of one thread: wait, dispatch a batch, run what yielded, fire timers, recycle.
+//!
+//! The loop looks connections up, so a stale event, timer or message never reaches a handler. What happens to a connection
+//! is its [`Handler`]'s decision.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::accept::Acceptors;
+use crate::mailbox::{Mail, Mailbox};
+use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
+use crate::slots::{Key, Slots};
+use crate::socket::{Listener, Stream};
+use crate::timer::{Clock, Moment, Wheel};
+
+/// The one read buffer of a worker, shared by all its connections.
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Fate {
+    /// It stays.
+    Keep,
+    /// It is over: the loop drops it.
+    Remove,
+}
+
+/// What happens on a worker. No method may block.
+pub trait Handler {
+    /// What the handler keeps for each connection. Dropping it must close its sockets.
+    type Connection;
+    /// What other threads send to this worker.
+    type Message: Send;
+
+    /// A listener has accepted a stream, which is not watched yet. Whoever keeps it puts it into `connections` and watches it.
+    fn accepted(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connections: &mut Slots<Self::Connection>,
+        listener: u32,
+        stream: Stream,
+        peer: SocketAddr,
+    );
+
+    /// One of a connection's sockets has become ready.
+    fn ready(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connection: &mut Self::Connection,
+        tag: Tag,
+        readiness: Readiness,
+    ) -> Fate;
+
+    /// A connection that asked for it by [`Turn::run_again`] has its next turn.
+    fn resumed(&mut self, turn: &mut Turn<'_>, connection: &mut Self::Connection) -> Fate;
+
+    /// A connection's timer has fired; it is not armed any more.
+    fn expired(&mut self, turn: &mut Turn<'_>, connection: &mut Self::Connection) -> Fate;
+
+    /// A message for a connection.
+    fn told(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connection: &mut Self::Connection,
+        message: Self::Message,
+    ) -> Fate;
+
+    /// A message for the worker.
+    fn instructed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connections: &mut Slots<Self::Connection>,
+        message: Self::Message,
+    );
+}
+
+/// What a handler may use while it is called.
+pub struct Turn<'a> {
+    /// The time at which this turn of the loop began.
+    pub now: Moment,
+    /// The worker's read buffer; nothing in it outlives a call.
+    pub buffer: &'a mut [u8],
+    poller: &'a Poller,
+    timers: &'a mut Wheel,
+    yielded: &'a mut Vec<Key>,
+    stopping: &'a mut Stopping,
+}
+
+impl Turn<'_> {
+    /// Watches a socket of a connection until it is closed.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no memory, or no more watches, for it.
+    pub fn watch(&self, socket: impl AsFd, key: Key, tag: Tag) -> io::Result<()> {
+        self.poller.watch(socket, key, tag)
+    }
+
+    /// Sets the connection's one timer, in place of what was set before.
+    pub fn arm(&mut self, key: Key, at: Moment) {
+        self.timers.arm(key, at);
+    }
+
+    /// Gives the connection another turn after everybody else has had theirs.
+    pub fn run_again(&mut self, key: Key) {
+        self.yielded.push(key);
+    }
+
+    /// Stops accepting; the worker ends once its last connection has.
+    pub fn finish(&mut self) {
+        *self.stopping = Stopping::Asked;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Listeners are still to be closed.
+    Asked,
+    /// Waiting for the last connection.
+    Closed,
+}
+
+/// One reactor thread's worth of listeners and connections.
+pub struct Worker<H: Handler> {
+    handler: H,
+    connections: Slots<H::Connection>,
+    acceptors: Acceptors,
+    mailbox: Mailbox<H::Message>,
+    clock: Clock,
+    now: Moment,
+    poller: Poller,
+    timers: Wheel,
+    yielded: Vec<Key>,
+    stopping: Stopping,
+    buffer: Box<[u8]>,
+}
+
+impl<H: Handler> Worker<H> {
+    /// A worker that has nothing to do yet.
+    ///
+    /// # Errors
+    ///
+    /// The epoll instance cannot be made (descriptors or memory).
+    pub fn new(handler: H, mailbox: Mailbox<H::Message>, clock: Clock) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.watch_input(&mailbox, Source::Mailbox)?;
+        let now = clock.now();
+        Ok(Self {
+            handler,
+            connections: Slots::new(),
+            acceptors: Acceptors::default(),
+            mailbox,
+            clock,
+            now,
+            poller,
+            timers: Wheel::new(now),
+            yielded: Vec::new(),
+            stopping: Stopping::No,
+            buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+        })
+    }
+
+    /// Accepts on a listener, which the handler will hear of by that number.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no memory, or no more watches, for it.
+    pub fn listen(&mut self, number: u32, listener: Listener) -> io::Result<()> {
+        self.acceptors.watch(&self.poller, number, listener)
+    }
+
+    /// Runs until [`Turn::finish`] was called and the last connection is over.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses to wait; that is a fault of this program.
+    pub fn run(mut self) -> io::Result<()> {
+        let outcome = self.run_to_end();
+        self.mailbox.close();
+        outcome
+    }
+
+    fn run_to_end(&mut self) -> io::Result<()> {
+        let mut batch = Batch::new();
+        while self.stopping != Stopping::Closed || !self.connections.is_empty() {
+            self.poller.wait(&mut batch, self.patience())?;
+            self.now = self.clock.now();
+            self.turn(&batch);
+        }
+        Ok(())
+    }
+
+    /// One turn. The order matters in one point only: places are recycled after everything that names them.
+    fn turn(&mut self, batch: &Batch) {
+        let yielded = std::mem::take(&mut self.yielded);
+        for event in batch {
+            let (source, readiness) = read_event(event);
+            self.dispatch(source, readiness);
+        }
+        for key in yielded {
+            self.visit(key, |handler, turn, connection| {
+                handler.resumed(turn, connection)
+            });
+        }
+        self.accept();
+        self.expire();
+        let timers = &mut self.timers;
+        self.connections.recycle(|index| timers.disarm(index));
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        if !self.yielded.is_empty() || self.acceptors.has_more() || self.stopping == Stopping::Asked
+        {
+            return Some(Duration::ZERO);
+        }
+        let resting = self.acceptors.resting_until();
+        let rest = resting.map(|until| {
+            Duration::from_micros(until.as_micros().saturating_sub(self.now.as_micros()))
+        });
+        rest.into_iter().chain(self.timers.patience(self.now)).min()
+    }
+
+    fn dispatch(&mut self, source: Source, readiness: Readiness) {
+        match source {
+            Source::Connection(key, tag) => {
+                self.visit(key, |handler, turn, connection| {
+                    handler.ready(turn, connection, tag, readiness)
+                });
+            }
+            Source::Listener(number) => self.acceptors.note(number),
+            Source::Mailbox => self.read_mail(),
+        }
+    }
+
+    /// Lets the handler see a connection, if it is still there, and removes it if that is its fate.
+    fn visit(
+        &mut self,
+        key: Key,
+        see: impl FnOnce(&mut H, &mut Turn<'_>, &mut H::Connection) -> Fate,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let mut turn = Turn {
+            now: self.now,
+            buffer: &mut self.buffer,
+            poller: &self.poller,
+            timers: &mut self.timers,
+            yielded: &mut self.yielded,
+            stopping: &mut self.stopping,
+        };
+        if see(&mut self.handler, &mut turn, connection) == Fate::Remove {
+            self.connections.remove(key);
+        }
+    }
+
+    /// Lets the handler see all connections.
+    fn visit_all(&mut self, see: impl FnOnce(&mut H, &mut Turn<'_>, &mut Slots<H::Connection>)) {
+        let mut turn = Turn {
+            now: self.now,
+            buffer: &mut self.buffer,
+            poller: &self.poller,
+            timers: &mut self.timers,
+            yielded: &mut self.yielded,
+            stopping: &mut self.stopping,
+        };
+        see(&mut self.handler, &mut turn, &mut self.connections);
+    }
+
+    fn read_mail(&mut self) {
+        let mut mail = VecDeque::new();
+        self.mailbox.take(&mut mail);
+        for letter in mail {
+            match letter {
+                Mail::Connection(key, message) => {
+                    self.visit(key, |handler, turn, connection| {
+                        handler.told(turn, connection, message)
+                    });
+                }
+                Mail::Worker(message) => {
+                    self.visit_all(|handler, turn, connections| {
+                        handler.instructed(turn, connections, message);
+                    });
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        let mut acceptors = std::mem::take(&mut self.acceptors);
+        let (now, stopping) = (self.now, self.stopping == Stopping::Asked);
+        let accepted = |number, stream, peer| {
+            self.visit_all(|handler, turn, connections| {
+                handler.accepted(turn, connections, number, stream, peer);
+            });
+        };
+        if stopping {
+            acceptors.finish(now, accepted);
+            self.stopping = Stopping::Closed;
+        } else {
+            acceptors.accept(now, accepted);
+        }
+        self.acceptors = acceptors;
+    }
+
+    fn expire(&mut self) {
+        let mut due = Vec::new();
+        self.timers.expire(self.now, &mut due);
+        for key in due {
+            self.visit(key, |handler, turn, connection| {
+                handler.expired(turn, connection)
+            });
+        }
+    }
+}
