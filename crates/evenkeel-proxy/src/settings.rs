@@ -11,7 +11,7 @@ use std::time::Duration;
 use evenkeel_core::ClusterSpec;
 
 /// Everything that one process runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Threads and the files of the process itself.
     pub process: ProcessSettings,
@@ -24,7 +24,7 @@ pub struct Settings {
 }
 
 /// The process itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessSettings {
     /// Reactor workers; at least 1, at most [`ProcessSettings::WORKERS_MAX`]. It never grows with load.
     pub workers: usize,
@@ -71,7 +71,7 @@ pub enum LogFormat {
 }
 
 /// A bound address that accepts TCP connections.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
     /// Its name in the file.
     pub name: Arc<str>,
@@ -112,7 +112,7 @@ pub enum FailureReply {
 }
 
 /// A named set of interchangeable endpoints, and how sessions are put onto them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
     /// What the core decides by: endpoints, weights, balancer, ejection, limits. Its name is the cluster's.
     pub spec: ClusterSpec,
