@@ -337,8 +337,8 @@ impl Stream {
         let _ = net::shutdown(&self.descriptor, Shutdown::Write);
     }
 
-    /// Closes so that the peer sees a reset, not an end of stream. What it has not yet received is lost.
-    pub fn reset(self) {
+    /// Makes the close that follows a reset, not an end of stream. What the peer has not yet received is lost.
+    pub fn reset_when_closed(&self) {
         // Without the option the descriptor is closed all the same.
         let _ = sockopt::set_socket_linger(&self.descriptor, Some(Duration::ZERO));
     }

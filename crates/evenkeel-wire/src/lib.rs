@@ -1,1 +1,7 @@
-//! stub
+//! PARSE: bytes to frames and back, without IO.
+//!
+//! Nothing here reads a socket, allocates without a limit, or panics on any bytes.
+
+#![forbid(unsafe_code)]
+
+pub mod mysql;
