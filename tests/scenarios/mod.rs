@@ -1,0 +1,15 @@
+//! What a user may rely on, told as small stories.
+//!
+//! A test named `fault_N_…` stands for a kind of fault that users of other balancers reported; `docs/faults.md` lists them.
+
+mod access_log;
+mod configuration;
+mod distribution;
+mod failover;
+mod lifecycle;
+mod many_connections;
+mod mysql;
+mod queueing;
+mod redis;
+mod streams;
+mod tidy;

@@ -1,0 +1,94 @@
+//! A process that a test started: it ends with the test at the latest, and its use of the machine can be read.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::process::{Child, Command, ExitStatus};
+
+pub(crate) use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
+
+use super::wait;
+
+/// A command whose process the kernel kills as soon as the thread that starts it has ended, however it ends.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
+/// A running process; killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+}
+
+impl Process {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        Self { child }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("the process is there");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn exit(&mut self) -> ExitStatus {
+        wait::until("the process ends", || self.exited())
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it is our child")
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.exit();
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.count_entries("task")
+    }
+
+    pub(crate) fn descriptors(&self) -> usize {
+        self.count_entries("fd")
+    }
+
+    /// Resident memory, in KiB.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    fn status_kib(&self, field: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number
+            .and_then(|text| text.parse().ok())
+            .expect("the kernel writes it so")
+    }
+
+    fn count_entries(&self, folder: &str) -> usize {
+        let folder = format!("/proc/{}/{folder}", self.id());
+        fs::read_dir(folder).expect("it runs").count()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|exit| exit.is_none()) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

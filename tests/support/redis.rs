@@ -1,0 +1,65 @@
+//! A real Redis server without files, and its own tools.
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::process::{self, Process};
+use super::{client, ports, wait};
+
+/// A running server; killed when dropped.
+pub(crate) struct Redis {
+    pub(crate) address: SocketAddr,
+    _directory: TempDir,
+    _process: Process,
+}
+
+impl Redis {
+    pub(crate) fn start() -> Self {
+        let address = ports::free();
+        let directory = TempDir::new().expect("a temporary directory");
+        let mut command = process::command("redis-server");
+        command
+            .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
+            .args([
+                "--bind",
+                &address.ip().to_string(),
+                "--port",
+                &address.port().to_string(),
+            ])
+            .arg("--dir")
+            .arg(directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let process = Process::start(command);
+        wait::until_so("Redis listens", || client::try_connect(address).is_ok());
+        Self {
+            address,
+            _directory: directory,
+            _process: process,
+        }
+    }
+}
+
+/// One of Redis's own tools, pointed at `address`; what it printed. Panics if it failed.
+pub(crate) fn run_tool(tool: &str, address: SocketAddr, words: &[&str]) -> String {
+    let mut command: Command = process::command(tool);
+    command
+        .args([
+            "-h",
+            &address.ip().to_string(),
+            "-p",
+            &address.port().to_string(),
+        ])
+        .args(words)
+        .stdin(Stdio::null());
+    let output = command
+        .output()
+        .expect("the tool is installed: cargo xtask test");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{tool} {words:?}: {error}");
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned()
+}
