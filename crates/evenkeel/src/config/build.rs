@@ -1,0 +1,247 @@
+//! From the raw form to settings: every default is filled in here, and nowhere else.
+//!
+//! Runs after [`check`](super::check); `None` means that something required is missing, which has been reported.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::units::{Address, Weight};
+use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPolicy, TrialPolicy};
+use evenkeel_proxy::settings::{
+    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
+    LogDestination, LogFormat, ProcessSettings, Settings,
+};
+
+use super::diagnostics::Located;
+use super::file::{
+    Cluster, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Timeouts,
+    Trials,
+};
+use super::read::{Choice, WordOrPath};
+use super::surroundings::Surroundings;
+use super::words::{BalanceName, LogLevel};
+
+const STOP_DEADLINE: Duration = Duration::from_secs(25);
+const CONNECT: Duration = Duration::from_secs(2);
+const QUEUE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(3600);
+const HALF_CLOSED: Duration = Duration::from_secs(300);
+const PREREAD: Duration = Duration::from_secs(3);
+const DEAD_PEER: Duration = Duration::from_secs(300);
+const QUEUE_MAX: usize = 1024;
+const ATTEMPTS: usize = 3;
+
+/// What the program starts from, with the level of its own log, which is no business of the data path.
+pub(super) fn build(
+    file: &File,
+    folder: &Path,
+    surroundings: &Surroundings,
+) -> Option<(Settings, LogLevel)> {
+    let settings = Settings {
+        process: process(&file.process, folder, surroundings),
+        access_log: access_log(&file.log, folder),
+        listeners: file
+            .listeners
+            .iter()
+            .map(|written| listener(written, &file.timeouts))
+            .collect::<Option<_>>()?,
+        clusters: file
+            .clusters
+            .iter()
+            .map(|written| cluster(written, &file.timeouts))
+            .collect::<Option<_>>()?,
+    };
+    Some((settings, or(&file.log.level, LogLevel::default())))
+}
+
+fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> ProcessSettings {
+    ProcessSettings {
+        workers: count(
+            &written.workers,
+            surroundings.cores.clamp(1, ProcessSettings::WORKERS_MAX),
+        ),
+        stop_deadline: limit(&[&written.stop_deadline], Some(STOP_DEADLINE))
+            .unwrap_or(STOP_DEADLINE),
+        control_socket: match written.control_socket.as_ref().map(|socket| &socket.value) {
+            None => Some(surroundings.control_socket()),
+            Some(WordOrPath::Word(_)) => None,
+            Some(WordOrPath::Path(path)) => Some(folder.join(path)),
+        },
+    }
+}
+
+fn access_log(written: &Log, folder: &Path) -> AccessLogSettings {
+    AccessLogSettings {
+        destination: written
+            .access
+            .as_ref()
+            .map_or(LogDestination::Stdout, |access| {
+                destination(&access.value, folder)
+            }),
+        format: or(&written.access_format, LogFormat::Text),
+    }
+}
+
+fn destination(written: &WordOrPath, folder: &Path) -> LogDestination {
+    match written {
+        WordOrPath::Word("off") => LogDestination::Off,
+        WordOrPath::Word("stderr") => LogDestination::Stderr,
+        WordOrPath::Word(_) => LogDestination::Stdout,
+        WordOrPath::Path(path) => LogDestination::File(folder.join(PathBuf::from(path))),
+    }
+}
+
+fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings> {
+    Some(ListenerSettings {
+        name: name(&written.name),
+        bind: written.bind.as_ref()?.value,
+        to: name(written.to.as_ref()?),
+        timeouts: listener_timeouts(&written.timeouts, defaults),
+        failure_reply: written.failure_reply.as_ref().map(failure_reply),
+        empty_reply: written
+            .empty_reply
+            .as_ref()
+            .map(|text| Arc::from(text.value.as_bytes())),
+    })
+}
+
+fn listener_timeouts(own: &Timeouts, defaults: &Timeouts) -> ListenerTimeouts {
+    ListenerTimeouts {
+        idle: limit(&[&own.idle, &defaults.idle], Some(IDLE)),
+        half_closed: limit(
+            &[&own.half_closed, &defaults.half_closed],
+            Some(HALF_CLOSED),
+        ),
+        preread: limit(&[&own.preread, &defaults.preread], None).unwrap_or(PREREAD),
+        dead_peer: limit(&[&own.dead_peer, &defaults.dead_peer], Some(DEAD_PEER)),
+    }
+}
+
+fn failure_reply(written: &Reply) -> FailureReply {
+    match written {
+        Reply::MysqlError => FailureReply::MysqlError,
+        Reply::Text(text) => FailureReply::Text(Arc::from(text.as_bytes())),
+    }
+}
+
+fn cluster(written: &Cluster, defaults: &Timeouts) -> Option<ClusterSettings> {
+    let own = &written.timeouts;
+    Some(ClusterSettings {
+        spec: spec(written)?,
+        key: match &written.key {
+            Choice::Made(key) => Some(key.value),
+            Choice::Absent | Choice::Unreadable => None,
+        },
+        connect_timeout: limit(&[&own.connect, &defaults.connect], None).unwrap_or(CONNECT),
+        queue_timeout: limit(&[&own.queue, &defaults.queue], None).unwrap_or(QUEUE),
+        first_byte_timeout: limit(&[&own.first_byte, &defaults.first_byte], None),
+        attempts: count(&written.attempts, ATTEMPTS),
+        replay: limit(&[&written.replay], None).map_or(0, whole),
+    })
+}
+
+fn spec(written: &Cluster) -> Option<ClusterSpec> {
+    Some(ClusterSpec {
+        name: name(&written.name),
+        endpoints: written
+            .endpoints()
+            .iter()
+            .map(endpoint)
+            .collect::<Option<_>>()?,
+        balance: balance(written)?,
+        trials: trial_policy(&written.trials),
+        ejection: match &written.ejection {
+            None => Some(EjectionPolicy::default()),
+            Some(Ejection::Off) => None,
+            Some(Ejection::On(keys)) => Some(ejection_policy(keys)),
+        },
+        slow_start: limit(&[&written.slow_start], None).unwrap_or(Duration::ZERO),
+        queue_max: count(&written.queue_max, QUEUE_MAX),
+        when_none: or(&written.when_none, evenkeel_core::WhenNone::default()),
+    })
+}
+
+fn endpoint(written: &Endpoint) -> Option<EndpointSpec> {
+    Some(EndpointSpec {
+        name: Arc::from(written.effective_name()?),
+        address: Address::Ip(written.address.as_ref()?.value),
+        weight: written.weight.as_ref().map_or(Weight::ONE, |weight| {
+            Weight::new(narrow(weight.value)).unwrap_or(Weight::MAX)
+        }),
+        backup: or(&written.backup, false),
+        disabled: or(&written.disabled, false),
+        max_connections: written
+            .max_connections
+            .as_ref()
+            .and_then(|most| NonZeroU32::new(narrow(most.value))),
+    })
+}
+
+fn balance(written: &Cluster) -> Option<Balance> {
+    let policy = HashPolicy {
+        bounded_load_percent: limit(&[&written.bounded_load], None).map(narrow),
+    };
+    Some(match written.balance_name()? {
+        BalanceName::RoundRobin => Balance::RoundRobin,
+        BalanceName::Random => Balance::Random,
+        BalanceName::TwoChoices => Balance::TwoChoices,
+        BalanceName::LeastConnections => Balance::LeastConnections,
+        BalanceName::SourceHash => Balance::SourceHash(policy),
+        BalanceName::Hash => Balance::Hash(policy),
+    })
+}
+
+/// What is not written is the core's default.
+pub(super) fn ejection_policy(written: &EjectionKeys) -> EjectionPolicy {
+    let default = EjectionPolicy::default();
+    EjectionPolicy {
+        failures: written
+            .failures
+            .as_ref()
+            .map_or(default.failures, |failures| narrow(failures.value)),
+        base: limit(&[&written.base], None).unwrap_or(default.base),
+        max: limit(&[&written.max], None).unwrap_or(default.max),
+        share_max_percent: limit(&[&written.share_max], None)
+            .map_or(default.share_max_percent, narrow),
+    }
+}
+
+/// What is not written is the core's default.
+pub(super) fn trial_policy(written: &Trials) -> TrialPolicy {
+    let default = TrialPolicy::default();
+    TrialPolicy {
+        every: limit(&[&written.every], None).unwrap_or(default.every),
+        every_max: limit(&[&written.every_max], None).unwrap_or(default.every_max),
+    }
+}
+
+fn name(written: &Located<String>) -> Arc<str> {
+    Arc::from(written.value.as_str())
+}
+
+fn or<T: Copy>(written: &Option<Located<T>>, default: T) -> T {
+    written.as_ref().map_or(default, |located| located.value)
+}
+
+fn count(written: &Option<Located<u64>>, default: usize) -> usize {
+    written
+        .as_ref()
+        .map_or(default, |located| whole(located.value))
+}
+
+/// The first that is written counts, `"off"` as well as a value.
+fn limit<T: Copy>(written: &[&Option<Located<Option<T>>>], default: Option<T>) -> Option<T> {
+    let first = written.iter().find_map(|candidate| candidate.as_ref());
+    first.map_or(default, |located| located.value)
+}
+
+/// The table of keys keeps every number below both limits; a number that is not becomes the largest.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn whole(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

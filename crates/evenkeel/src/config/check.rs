@@ -1,0 +1,335 @@
+//! Rules between keys: references, duplicates, and choices that exclude each other.
+//!
+//! Runs over the raw form and reports everything it finds; a value that is missing here has been reported already.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use super::build;
+use super::diagnostics::{Located, Problem, Problems, Span};
+use super::file::{Cluster, Ejection, Endpoint, File, Listener};
+use super::keys::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
+use super::read::Choice;
+use super::suggest::nearest;
+use super::units::check_name;
+use super::words::BalanceName;
+
+/// Reports every rule that the files, taken together, break.
+pub(super) fn check(file: &File, problems: &Problems) {
+    check_something_is_served(file, problems);
+    check_unique_names(
+        "listener",
+        file.listeners.iter().map(|listener| &listener.name),
+        problems,
+    );
+    check_unique_names(
+        "cluster",
+        file.clusters.iter().map(|cluster| &cluster.name),
+        problems,
+    );
+    check_references(file, problems);
+    check_binds(&file.listeners, problems);
+    check_circles(file, problems);
+    for cluster in &file.clusters {
+        check_cluster(cluster, problems);
+    }
+}
+
+fn check_something_is_served(file: &File, problems: &Problems) {
+    if file.listeners.is_empty() {
+        let problem = Problem::anywhere("there is no listener, so nothing would be served");
+        problems.report(problem.help("add a `[listener.NAME]` with `bind` and `to`; `evenkeel init` writes a file to start from"));
+    }
+}
+
+/// Over all files: within one, the parser has seen to it.
+fn check_unique_names<'f>(
+    kind: &str,
+    names: impl Iterator<Item = &'f Located<String>>,
+    problems: &Problems,
+) {
+    let mut first: HashMap<&str, &Span> = HashMap::new();
+    let mut count = 0;
+    for name in names {
+        count += 1;
+        if let Some(earlier) = first.insert(&name.value, &name.span) {
+            let problem = Problem::at(
+                &name.span,
+                format!("there are two {kind}s `{}`", name.value),
+            );
+            problems.report(
+                problem
+                    .related(earlier, "the other one")
+                    .help("give one of them another name"),
+            );
+        }
+    }
+    if count > NAMED_TABLES_MAX {
+        problems.report(Problem::anywhere(format!(
+            "there are {count} {kind}s; at most {NAMED_TABLES_MAX} are possible"
+        )));
+    }
+}
+
+fn check_references(file: &File, problems: &Problems) {
+    let known: Vec<&str> = file
+        .clusters
+        .iter()
+        .map(|cluster| cluster.name.value.as_str())
+        .collect();
+    for to in file
+        .listeners
+        .iter()
+        .filter_map(|listener| listener.to.as_ref())
+    {
+        if !known.contains(&to.value.as_str()) {
+            let problem = Problem::at(
+                &to.span,
+                format!("there is no cluster `{}`", to.value.escape_debug()),
+            );
+            problems.report(problem.help(advise_reference(&to.value, &known)));
+        }
+    }
+}
+
+fn advise_reference(written: &str, known: &[&str]) -> String {
+    /// More names than this are no help in one line.
+    const LISTED_MAX: usize = 8;
+    match nearest(written, known.iter().copied()) {
+        Some(name) => format!("did you mean \"{name}\"?"),
+        None if known.is_empty() || known.len() > LISTED_MAX => {
+            format!("add `[cluster.{}]`", written.escape_debug())
+        }
+        None => format!("add it, or use one of {}", known.join(", ")),
+    }
+}
+
+fn check_binds(listeners: &[Listener], problems: &Problems) {
+    let mut by_port: HashMap<u16, Vec<&Located<SocketAddr>>> = HashMap::new();
+    for bind in listeners
+        .iter()
+        .filter_map(|listener| listener.bind.as_ref())
+    {
+        let taken = by_port.entry(bind.value.port()).or_default();
+        if let Some(earlier) = taken
+            .iter()
+            .find(|earlier| overlap(earlier.value, bind.value))
+        {
+            let problem = Problem::at(
+                &bind.span,
+                format!("`{}` is taken by another listener", bind.value),
+            );
+            problems.report(
+                problem
+                    .related(&earlier.span, "here")
+                    .help("give each listener an address or a port of its own"),
+            );
+        }
+        taken.push(bind);
+    }
+}
+
+/// Whether both addresses cannot be listened on at once. `[::]` takes IPv6 alone.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let same_port = one.port() == other.port() && one.port() != 0;
+    let same_family = one.is_ipv4() == other.is_ipv4();
+    let same_address =
+        one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    same_port && same_family && same_address
+}
+
+/// A session that is sent to the listener it came in by would go round until the descriptors run out.
+fn check_circles(file: &File, problems: &Problems) {
+    let clusters: HashMap<&str, &Cluster> = file
+        .clusters
+        .iter()
+        .map(|cluster| (cluster.name.value.as_str(), cluster))
+        .collect();
+    for listener in &file.listeners {
+        let (Some(bind), Some(to)) = (&listener.bind, &listener.to) else {
+            continue;
+        };
+        let endpoints = clusters
+            .get(to.value.as_str())
+            .map_or(&[][..], |cluster| cluster.endpoints());
+        for address in endpoints
+            .iter()
+            .filter_map(|endpoint| endpoint.address.as_ref())
+        {
+            if reaches(address.value, bind.value) {
+                let message = format!(
+                    "`{}` is the listener `{}` itself: its sessions would go in a circle",
+                    address.value, listener.name.value
+                );
+                problems.report(
+                    Problem::at(&address.span, message)
+                        .related(&bind.span, "the listener")
+                        .help("write the service's own address"),
+                );
+            }
+        }
+    }
+}
+
+fn reaches(address: SocketAddr, bind: SocketAddr) -> bool {
+    let this_machine = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+    overlap(address, bind) && (address.ip() == bind.ip() || this_machine(address.ip()))
+}
+
+fn check_cluster(cluster: &Cluster, problems: &Problems) {
+    check_key(cluster, problems);
+    check_bounded_load(cluster, problems);
+    check_ejection(cluster, problems);
+    check_trials(cluster, problems);
+    check_endpoint_count(cluster, problems);
+    check_endpoint_names(cluster, problems);
+    check_usable(cluster, problems);
+}
+
+fn check_key(cluster: &Cluster, problems: &Problems) {
+    match (cluster.balance_name(), &cluster.balance, &cluster.key) {
+        (Some(BalanceName::Hash), Choice::Made(balance), Choice::Absent) => {
+            let problem = Problem::at(&balance.span, "`balance = \"hash\"` needs a `key`");
+            problems
+                .report(problem.help("add `key = \"source-address\"` or `key = \"first-line\"`"));
+        }
+        (None | Some(BalanceName::Hash), _, _) | (_, _, Choice::Absent | Choice::Unreadable) => {}
+        (Some(_), balance, Choice::Made(key)) => {
+            let problem = Problem::at(&key.span, "`key` goes with `balance = \"hash\"` alone");
+            let problem = problem.help("leave `key` out, or set `balance = \"hash\"`");
+            problems.report(match balance {
+                Choice::Made(balance) => problem.related(&balance.span, "takes no key"),
+                _ => problem,
+            });
+        }
+    }
+}
+
+fn check_bounded_load(cluster: &Cluster, problems: &Problems) {
+    let takes_it = matches!(
+        cluster.balance_name(),
+        None | Some(BalanceName::Hash | BalanceName::SourceHash)
+    );
+    let written = cluster.bounded_load.as_ref();
+    if let Some(bound) = written.filter(|bound| bound.value.is_some() && !takes_it) {
+        let message = "`bounded_load` goes with the balancers \"source-hash\" and \"hash\" alone";
+        problems.report(
+            Problem::at(&bound.span, message)
+                .help("leave it out: every other balancer spreads by itself"),
+        );
+    }
+}
+
+fn check_ejection(cluster: &Cluster, problems: &Problems) {
+    if let Some(Ejection::On(keys)) = &cluster.ejection {
+        let policy = build::ejection_policy(keys);
+        if let Some(written) = keys
+            .max
+            .as_ref()
+            .or(keys.base.as_ref())
+            .filter(|_| policy.max < policy.base)
+        {
+            let problem = Problem::at(
+                &written.span,
+                "the `max` of an ejection is below its `base`",
+            );
+            problems.report(problem.help("an ejection starts with `base` and doubles up to `max`"));
+        }
+    }
+}
+
+fn check_trials(cluster: &Cluster, problems: &Problems) {
+    let written = cluster
+        .trials
+        .every_max
+        .as_ref()
+        .or(cluster.trials.every.as_ref());
+    let policy = build::trial_policy(&cluster.trials);
+    if let Some(written) = written.filter(|_| policy.every_max < policy.every) {
+        let problem = Problem::at(&written.span, "`every_max` is below `every`");
+        problems.report(
+            problem
+                .help("the time between trials starts with `every` and doubles up to `every_max`"),
+        );
+    }
+}
+
+fn check_endpoint_count(cluster: &Cluster, problems: &Problems) {
+    if let Some(endpoints) = cluster
+        .endpoints
+        .as_ref()
+        .filter(|endpoints| endpoints.value.len() > ENDPOINTS_MAX)
+    {
+        let count = endpoints.value.len();
+        let message = format!(
+            "cluster `{}` has {count} endpoints; at most {ENDPOINTS_MAX} are possible",
+            cluster.name.value
+        );
+        problems.report(
+            Problem::at(&endpoints.span, message).help("divide them among several clusters"),
+        );
+    }
+}
+
+fn check_endpoint_names(cluster: &Cluster, problems: &Problems) {
+    let mut first: HashMap<String, &Span> = HashMap::new();
+    for endpoint in cluster.endpoints() {
+        check_endpoint_name(endpoint, problems);
+        let Some(name) = endpoint.effective_name() else {
+            continue;
+        };
+        let problem = Problem::at(
+            endpoint.name_at(),
+            format!(
+                "cluster `{}` has two endpoints `{}`",
+                cluster.name.value,
+                name.escape_debug()
+            ),
+        );
+        if let Some(earlier) = first.insert(name, endpoint.name_at()) {
+            problems.report(
+                problem
+                    .related(earlier, "the other one")
+                    .help("leave one out, or give it a `name` of its own"),
+            );
+        }
+    }
+}
+
+/// An endpoint may be named by its address, which is no name by the usual rule.
+fn check_endpoint_name(endpoint: &Endpoint, problems: &Problems) {
+    let Some(name) = &endpoint.name else {
+        return;
+    };
+    let own_address = endpoint
+        .address
+        .as_ref()
+        .is_some_and(|address| address.value.to_string() == name.value);
+    match check_name(&name.value) {
+        Err(advice) if !own_address => {
+            problems.report(
+                Problem::at(
+                    &name.span,
+                    format!("`{}` is no name for an endpoint", name.value.escape_debug()),
+                )
+                .help(advice),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// A cluster that can serve nobody is a mistake; taking the last endpoint out for a while is done by its service.
+fn check_usable(cluster: &Cluster, problems: &Problems) {
+    let endpoints = cluster.endpoints();
+    if !endpoints.is_empty() && endpoints.iter().all(Endpoint::never_gets_work) {
+        let message = format!(
+            "no endpoint of cluster `{}` would get a session: each has weight 0 or is disabled",
+            cluster.name.value
+        );
+        problems.report(
+            Problem::at(&cluster.name.span, message)
+                .help("leave one of them a weight of at least 1"),
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! One file's text into its raw form: bytes to text, text to a TOML document, and what is wrong with either.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, Error};
+
+use super::diagnostics::{FileId, Problem, Problems, Span};
+use super::file::{File, Role};
+
+/// How much of a document's meaning can be trusted after its syntax errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// Every key is where the user put it, though the value of some may be wrong.
+    Sound,
+    /// Keys may be missing or in another table: what else seems wrong may not be.
+    Broken,
+}
+
+/// A file that has been read as far as it goes.
+pub(super) struct Document {
+    pub(super) file: File,
+    pub(super) syntax: Syntax,
+}
+
+/// Text from a file's bytes. What is no text is reported, and made text in a way that keeps its place.
+pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, NotText> {
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        let text = lossy(&bytes);
+        return Err(NotText {
+            at: at.min(text.len()),
+            text,
+            message: "this file holds a NUL byte",
+        });
+    }
+    String::from_utf8(bytes).map_err(|error| NotText {
+        at: error.utf8_error().valid_up_to(),
+        text: lossy(error.as_bytes()),
+        message: "this file is not valid UTF-8",
+    })
+}
+
+/// Why a file is no text.
+pub(super) struct NotText {
+    /// The file's content, with a replacement for what is no text.
+    pub(super) text: String,
+    at: usize,
+    message: &'static str,
+}
+
+impl NotText {
+    pub(super) fn problem(&self, file: FileId) -> Problem {
+        let end = self.text[self.at..]
+            .chars()
+            .next()
+            .map_or(self.at, |stray| self.at + stray.len_utf8());
+        Problem::at(
+            &Span {
+                file,
+                bytes: self.at..end,
+            },
+            self.message,
+        )
+        .help("save it as plain text in UTF-8")
+    }
+}
+
+/// Up to the first NUL byte or invalid byte, the text has the same offsets as the bytes.
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Parses and reads a text; whatever is wrong goes to `problems`.
+pub(super) fn read(text: &str, role: Role, file: FileId, problems: &Problems) -> Document {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let faults = Faults::of(errors, text.len());
+    let found = Problems::default();
+    let read = File::read(table.get_ref(), role, file, &found);
+    if faults.syntax == Syntax::Sound {
+        problems.absorb(found, |span| !faults.on_line_of(text, span));
+    }
+    for fault in &faults.kept {
+        problems.report(fault.problem(text, file));
+    }
+    Document {
+        file: read,
+        syntax: faults.syntax,
+    }
+}
+
+/// The syntax errors worth showing: those up to the first that makes the rest guesswork, one a line.
+struct Faults {
+    kept: Vec<Fault>,
+    syntax: Syntax,
+}
+
+struct Fault {
+    message: String,
+    bytes: Range<usize>,
+}
+
+impl Faults {
+    fn of(errors: Vec<Error>, length: usize) -> Self {
+        let mut all: Vec<Fault> = errors
+            .into_iter()
+            .map(|error| Fault::of(&error, length))
+            .collect();
+        all.sort_by_key(|fault| fault.bytes.start);
+        let first_break = all.iter().position(|fault| !fault.leaves_keys_in_place());
+        all.truncate(first_break.map_or(all.len(), |position| position + 1));
+        Self {
+            kept: all,
+            syntax: if first_break.is_some() {
+                Syntax::Broken
+            } else {
+                Syntax::Sound
+            },
+        }
+    }
+
+    fn on_line_of(&self, text: &str, span: &Span) -> bool {
+        let line = line_number(text, span.bytes.start);
+        self.kept
+            .iter()
+            .any(|fault| line_number(text, fault.bytes.start) == line)
+    }
+}
+
+impl Fault {
+    fn of(error: &Error, length: usize) -> Self {
+        let bytes = error.span().unwrap_or(length..length);
+        Self {
+            message: error.message().to_owned(),
+            bytes: bytes.start.min(length)..bytes.end.min(length),
+        }
+    }
+
+    /// The parser goes on after these as if the value had been written correctly.
+    fn leaves_keys_in_place(&self) -> bool {
+        const HARMLESS: [&str; 4] = [
+            "string values must be quoted",
+            "invalid float",
+            "invalid basic string",
+            "duplicate key",
+        ];
+        HARMLESS
+            .iter()
+            .any(|harmless| self.message.starts_with(harmless))
+    }
+
+    fn problem(&self, text: &str, file: FileId) -> Problem {
+        let at = |bytes| Span { file, bytes };
+        if self.is_missing_quotes() {
+            let word = word_around(text, self.bytes.start);
+            let help = format!("write it as \"{}\"", text[word.clone()].escape_debug());
+            return Problem::at(&at(word), "this value needs quotes").help(help);
+        }
+        let here = at(self.bytes.clone());
+        if self.message.starts_with("duplicate key") {
+            return Problem::at(&here, "this key is written twice").help("keep one of them");
+        }
+        Problem::at(&here, format!("this is not TOML: {}", self.message))
+    }
+
+    fn is_missing_quotes(&self) -> bool {
+        let mistaken = ["string values must be quoted", "invalid float"];
+        mistaken.iter().any(|start| self.message.starts_with(start))
+    }
+}
+
+/// The longest piece of text around a byte that has nothing in it that would end a value.
+fn word_around(text: &str, byte: usize) -> Range<usize> {
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '[' | ']' | '{' | '}' | '#');
+    let middle = text.floor_char_boundary(byte);
+    let start = text[..middle]
+        .rfind(ends)
+        .map_or(0, |end| text.ceil_char_boundary(end + 1));
+    let end = text[middle..]
+        .find(ends)
+        .map_or(text.len(), |end| middle + end);
+    start..end
+}
+
+fn line_number(text: &str, byte: usize) -> usize {
+    text.as_bytes()[..byte.min(text.len())]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+}

@@ -1,0 +1,254 @@
+//! The way back: settings as a configuration file in which nothing is left to a default.
+//!
+//! What this prints can be read again, and means the same. Timeouts are printed where they apply, so there is no `[defaults]`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec};
+use evenkeel_proxy::settings::{
+    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, LogDestination,
+    ProcessSettings,
+};
+
+use super::Loaded;
+use super::units::{print_duration, print_percent, print_size};
+use super::words::{BalanceName, LogLevel, Protocol, Words};
+
+/// The complete configuration as TOML.
+pub fn dump(loaded: &Loaded) -> String {
+    let settings = &loaded.settings;
+    let mut tables = vec![
+        process(&settings.process),
+        log(&settings.access_log, loaded.log_level),
+    ];
+    tables.extend(settings.listeners.iter().map(listener));
+    tables.extend(settings.clusters.iter().map(cluster));
+    tables
+        .iter()
+        .map(TableText::finish)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A table with a header, one line for each key.
+struct TableText(String);
+
+impl TableText {
+    fn new(header: &str) -> Self {
+        Self(format!("[{header}]\n"))
+    }
+
+    /// `value` is TOML already.
+    fn line(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.0.push_str(&format!("{key} = {value}\n"));
+        self
+    }
+
+    fn optional(self, key: &str, value: Option<String>) -> Self {
+        match value {
+            Some(value) => self.line(key, value),
+            None => self,
+        }
+    }
+
+    fn finish(&self) -> String {
+        self.0.clone()
+    }
+}
+
+fn process(process: &ProcessSettings) -> TableText {
+    TableText::new("process")
+        .line("workers", process.workers)
+        .line("stop_deadline", duration(process.stop_deadline))
+        .line(
+            "control_socket",
+            process.control_socket.as_deref().map_or_else(off, path),
+        )
+}
+
+fn log(access: &AccessLogSettings, level: LogLevel) -> TableText {
+    let destination = match &access.destination {
+        LogDestination::Off => off(),
+        LogDestination::Stdout => quoted("stdout"),
+        LogDestination::Stderr => quoted("stderr"),
+        LogDestination::File(file) => path(file),
+    };
+    TableText::new("log")
+        .line("access", destination)
+        .line("access_format", word(access.format))
+        .line("level", word(level))
+}
+
+fn listener(listener: &ListenerSettings) -> TableText {
+    let timeouts = inline(&[
+        ("idle", duration_or_off(listener.timeouts.idle)),
+        (
+            "half_closed",
+            duration_or_off(listener.timeouts.half_closed),
+        ),
+        ("preread", duration(listener.timeouts.preread)),
+        ("dead_peer", duration_or_off(listener.timeouts.dead_peer)),
+    ]);
+    TableText::new(&format!("listener.{}", listener.name))
+        .line("bind", quoted(&listener.bind.to_string()))
+        .line("protocol", word(Protocol::Tcp))
+        .line("to", quoted(&listener.to))
+        .line("timeouts", timeouts)
+        .optional(
+            "failure_reply",
+            listener.failure_reply.as_ref().map(failure_reply),
+        )
+        .optional("empty_reply", listener.empty_reply.as_deref().map(bytes))
+}
+
+fn failure_reply(reply: &FailureReply) -> String {
+    match reply {
+        FailureReply::MysqlError => quoted("mysql-error"),
+        FailureReply::Text(text) => inline(&[("text", bytes(text))]),
+    }
+}
+
+fn cluster(cluster: &ClusterSettings) -> TableText {
+    let spec = &cluster.spec;
+    let timeouts = inline(&[
+        ("connect", duration(cluster.connect_timeout)),
+        ("queue", duration(cluster.queue_timeout)),
+        ("first_byte", duration_or_off(cluster.first_byte_timeout)),
+    ]);
+    let trials = inline(&[
+        ("every", duration(spec.trials.every)),
+        ("every_max", duration(spec.trials.every_max)),
+    ]);
+    balance(TableText::new(&format!("cluster.{}", spec.name)), cluster)
+        .line("endpoints", endpoints(spec))
+        .line("queue_max", spec.queue_max)
+        .line("attempts", cluster.attempts)
+        .line(
+            "replay",
+            if cluster.replay == 0 {
+                off()
+            } else {
+                quoted(&print_size(cluster.replay as u64))
+            },
+        )
+        .line(
+            "slow_start",
+            duration_or_off(Some(spec.slow_start).filter(|slow_start| !slow_start.is_zero())),
+        )
+        .line(
+            "ejection",
+            spec.ejection.as_ref().map_or_else(off, ejection),
+        )
+        .line("trials", trials)
+        .line("when_none", word(spec.when_none))
+        .line("timeouts", timeouts)
+}
+
+/// `key` and `bounded_load` are refused where the balancer does not take them, so they are printed only where it does.
+fn balance(table: TableText, cluster: &ClusterSettings) -> TableText {
+    let (name, policy) = match cluster.spec.balance {
+        Balance::RoundRobin => (BalanceName::RoundRobin, None),
+        Balance::Random => (BalanceName::Random, None),
+        Balance::TwoChoices => (BalanceName::TwoChoices, None),
+        Balance::LeastConnections => (BalanceName::LeastConnections, None),
+        Balance::SourceHash(policy) => (BalanceName::SourceHash, Some(policy)),
+        Balance::Hash(policy) => (BalanceName::Hash, Some(policy)),
+    };
+    let bounded_load = policy.map(|policy| policy.bounded_load_percent.map_or_else(off, percent));
+    table
+        .line("balance", word(name))
+        .optional("key", cluster.key.map(word))
+        .optional("bounded_load", bounded_load)
+}
+
+fn endpoints(spec: &ClusterSpec) -> String {
+    let lines: String = spec
+        .endpoints
+        .iter()
+        .map(|item| format!("  {},\n", endpoint(item)))
+        .collect();
+    format!("[\n{lines}]")
+}
+
+fn endpoint(endpoint: &EndpointSpec) -> String {
+    let mut keys = vec![
+        ("name", quoted(&endpoint.name)),
+        ("address", quoted(&endpoint.address.to_string())),
+        ("weight", endpoint.weight.to_string()),
+        ("backup", endpoint.backup.to_string()),
+        ("disabled", endpoint.disabled.to_string()),
+    ];
+    keys.extend(
+        endpoint
+            .max_connections
+            .map(|most| ("max_connections", most.to_string())),
+    );
+    inline(&keys)
+}
+
+fn ejection(policy: &EjectionPolicy) -> String {
+    inline(&[
+        ("failures", policy.failures.to_string()),
+        ("base", duration(policy.base)),
+        ("max", duration(policy.max)),
+        ("share_max", percent(policy.share_max_percent)),
+    ])
+}
+
+fn inline(keys: &[(&str, String)]) -> String {
+    let pairs: Vec<String> = keys
+        .iter()
+        .map(|(key, value)| format!("{key} = {value}"))
+        .collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+fn off() -> String {
+    quoted("off")
+}
+
+fn word(value: impl Words) -> String {
+    quoted(value.word())
+}
+
+fn duration(value: Duration) -> String {
+    quoted(&print_duration(value))
+}
+
+fn duration_or_off(value: Option<Duration>) -> String {
+    value.map_or_else(off, duration)
+}
+
+fn percent(value: u32) -> String {
+    quoted(&print_percent(value))
+}
+
+fn path(value: &Path) -> String {
+    quoted(&value.to_string_lossy())
+}
+
+/// Replies come from a TOML text, so they are UTF-8.
+fn bytes(value: &[u8]) -> String {
+    quoted(&String::from_utf8_lossy(value))
+}
+
+/// As a basic string in one line.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            control if control.is_control() => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(control)));
+            }
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,68 @@
+//! What defaults depend on beside the file: the machine's cores and the user's runtime folder.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::thread;
+
+/// Facts about the process and its machine, read once.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// How many cores the process may use.
+    pub cores: usize,
+    /// Whose process it is; 0 is root.
+    pub user_id: u32,
+    /// `$XDG_RUNTIME_DIR`, where it is set.
+    pub runtime_folder: Option<OsString>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_this_process() -> Self {
+        Self {
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            user_id: rustix::process::getuid().as_raw(),
+            runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()),
+        }
+    }
+
+    /// Where the control socket is unless configured: a folder that only this user can write to, if there is one.
+    pub fn control_socket(&self) -> PathBuf {
+        let folder = match (&self.runtime_folder, self.user_id) {
+            (_, 0) => PathBuf::from("/run/evenkeel"),
+            (Some(runtime), _) => PathBuf::from(runtime).join("evenkeel"),
+            (None, user_id) => PathBuf::from(format!("/tmp/evenkeel-{user_id}")),
+        };
+        folder.join("control.sock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control_socket(user_id: u32, runtime_folder: Option<&str>) -> PathBuf {
+        let surroundings = Surroundings {
+            cores: 1,
+            user_id,
+            runtime_folder: runtime_folder.map(OsString::from),
+        };
+        surroundings.control_socket()
+    }
+
+    // Root and every user have a control socket of their own, so that one cannot be mistaken for the other.
+    #[test]
+    fn each_user_has_a_control_socket() {
+        assert_eq!(
+            control_socket(0, Some("/run/user/0")),
+            PathBuf::from("/run/evenkeel/control.sock")
+        );
+        assert_eq!(
+            control_socket(1000, Some("/run/user/1000")),
+            PathBuf::from("/run/user/1000/evenkeel/control.sock")
+        );
+        assert_eq!(
+            control_socket(1000, None),
+            PathBuf::from("/tmp/evenkeel-1000/control.sock")
+        );
+    }
+}

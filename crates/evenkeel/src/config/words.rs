@@ -1,0 +1,101 @@
+//! The closed lists of words that some keys take.
+
+use evenkeel_core::WhenNone;
+use evenkeel_proxy::settings::{KeySource, LogFormat};
+
+/// A type whose values the user writes as words.
+pub(super) trait Words: Copy + PartialEq + Sized + 'static {
+    /// Each word and what it means, in the order of the reference.
+    const ALL: &'static [(&'static str, Self)];
+
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, value)| *value)
+    }
+
+    fn word(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, value)| *value == self);
+        debug_assert!(
+            found.is_some(),
+            "every value of a word type is listed in ALL"
+        );
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// The words of a type, for a table of keys that cannot be generic.
+pub(super) fn names<T: Words>() -> Vec<&'static str> {
+    T::ALL.iter().map(|(name, _)| *name).collect()
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Tcp,
+}
+
+impl Words for Protocol {
+    const ALL: &'static [(&'static str, Self)] = &[("tcp", Self::Tcp)];
+}
+
+/// A balancing algorithm by name alone; its policy is in keys of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BalanceName {
+    RoundRobin,
+    Random,
+    TwoChoices,
+    LeastConnections,
+    SourceHash,
+    Hash,
+}
+
+impl Words for BalanceName {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("round-robin", Self::RoundRobin),
+        ("random", Self::Random),
+        ("two-choices", Self::TwoChoices),
+        ("least-connections", Self::LeastConnections),
+        ("source-hash", Self::SourceHash),
+        ("hash", Self::Hash),
+    ];
+}
+
+impl Words for KeySource {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("source-address", Self::SourceAddress),
+        ("first-line", Self::FirstLine),
+    ];
+}
+
+impl Words for WhenNone {
+    const ALL: &'static [(&'static str, Self)] = &[("fail", Self::Fail), ("use-all", Self::UseAll)];
+}
+
+impl Words for LogFormat {
+    const ALL: &'static [(&'static str, Self)] = &[("text", Self::Text), ("json", Self::Json)];
+}
+
+/// How much the program says about itself on standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogLevel {
+    /// What an operator must act on.
+    Error,
+    /// And what the program recovered from by itself.
+    Warn,
+    /// And what changed: starts, stops, endpoints that leave and return.
+    #[default]
+    Info,
+    /// And every decision.
+    Debug,
+}
+
+impl Words for LogLevel {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+    ];
+}
