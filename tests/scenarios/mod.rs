@@ -7,6 +7,7 @@ mod configuration;
 mod distribution;
 mod failover;
 mod lifecycle;
+mod lookup;
 mod many_connections;
 mod mysql;
 mod queueing;
