@@ -25,8 +25,17 @@ fn likeness(written: &str, known: &str) -> f64 {
     if written.chars().count() > COMPARED_CHARS_MAX {
         return 0.0;
     }
-    strsim::jaro_winkler(written, known).max(strsim::normalized_damerau_levenshtein(written, known))
+    if known.len() >= SLIP_CHARS_MIN && strsim::damerau_levenshtein(written, known) <= 1 {
+        return ONE_SLIP;
+    }
+    strsim::jaro_winkler(written, known)
 }
+
+/// In a word as short as this, one wrong key is a third of it, and still most likely just that.
+const SLIP_CHARS_MIN: usize = 3;
+
+/// One letter too many, too few, wrong, or two exchanged: nearer than any other likeness.
+const ONE_SLIP: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {
@@ -41,6 +50,7 @@ mod tests {
             "two-choices",
             "weight",
             "endpoints",
+            "shop",
             "to",
         ];
         for (written, expected) in [
@@ -49,6 +59,7 @@ mod tests {
             ("roundrobin", Some("round-robin")),
             ("leastconn", Some("least-connections")),
             ("endpoint", Some("endpoints")),
+            ("sohp", Some("shop")),
             ("pool", None),
             ("xyz", None),
             ("", None),
