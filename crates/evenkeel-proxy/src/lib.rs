@@ -1,5 +1,33 @@
 //! DO: listeners, sessions, tiers, telemetry and the control socket.
+//!
+//! A newcomer follows one connection through seven files: `listener`, `session`, `route`, `tier`, the core's `acquire`,
+//! `upstream`, and the reactor's `pump`. The way is told in `docs/life-of-a-request.md`.
 
 pub mod control;
+mod descriptors;
+mod listener;
+mod proxy;
+mod route;
+mod session;
 pub mod settings;
 pub mod telemetry;
+mod tier;
+mod upstream;
+mod worker;
+
+pub use listener::Holder;
+pub use proxy::{ListenerStatus, Proxy, RouteAnswer, StartError};
+
+use telemetry::record::SessionRecord;
+
+/// Who is told of each session at its end, exactly once. Called on a worker's thread: it must not block.
+pub trait SessionSink: Send + Sync {
+    /// A session has ended. Its sockets are closed right after.
+    fn session_ended(&self, record: SessionRecord);
+}
+
+impl SessionSink for telemetry::Telemetry {
+    fn session_ended(&self, record: SessionRecord) {
+        Self::session_ended(self, record);
+    }
+}

@@ -1,0 +1,127 @@
+//! The process-wide table of listening addresses: bound together or not at all.
+//!
+//! Each listener has one socket per worker, all on the same address (`SO_REUSEPORT`). What accepts on them is the reactor's
+//! part; what a session does is not known here.
+
+mod holder;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel_reactor::{Listener, Sharing, StreamOptions, is_address_free};
+
+pub use holder::Holder;
+
+use crate::proxy::StartError;
+use crate::route::Route;
+use crate::settings::ListenerSettings;
+
+/// A listener at run time, shared by all workers.
+pub(crate) struct ListenerState {
+    pub(crate) settings: ListenerSettings,
+    /// Where it really listens: the port is the kernel's choice if 0 was asked for.
+    pub(crate) address: SocketAddr,
+    pub(crate) route: Route,
+    accepted: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl ListenerState {
+    pub(crate) const fn new(settings: ListenerSettings, address: SocketAddr, route: Route) -> Self {
+        Self {
+            settings,
+            address,
+            route,
+            accepted: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a session in; it is counted out when the value is dropped.
+    pub(crate) fn count(self: &Arc<Self>) -> Counted {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(self))
+    }
+
+    /// Sessions begun since the start.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Sessions that have not ended.
+    pub(crate) fn sessions(&self) -> u64 {
+        // What has ended is read first: a session that begins in between may be counted too many, never too few.
+        let ended = self.ended.load(Ordering::Acquire);
+        self.accepted().saturating_sub(ended)
+    }
+
+    /// What its streams, on both sides, have in common.
+    pub(crate) const fn stream_options(&self) -> StreamOptions {
+        stream_options(&self.settings)
+    }
+}
+
+/// A session, counted.
+pub(crate) struct Counted(Arc<ListenerState>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// A bound address and its sockets, one for each worker.
+pub(crate) struct Bound {
+    pub(crate) address: SocketAddr,
+    pub(crate) sockets: Vec<Listener>,
+}
+
+/// Binds all listeners, in their order. If one cannot be bound, those before it are closed again.
+///
+/// # Errors
+///
+/// An address is held by another process, or the kernel refuses it.
+pub(crate) fn bind_all(
+    listeners: &[ListenerSettings],
+    workers: usize,
+) -> Result<Vec<Bound>, StartError> {
+    listeners
+        .iter()
+        .map(|listener| bind(listener, workers))
+        .collect()
+}
+
+fn bind(settings: &ListenerSettings, workers: usize) -> Result<Bound, StartError> {
+    let fail = |source| StartError::Bind {
+        listener: Arc::clone(&settings.name),
+        address: settings.bind,
+        source,
+    };
+    // With SO_REUSEPORT a second process of the same user would silently share the address.
+    if settings.bind.port() != 0 && !is_address_free(settings.bind).map_err(fail)? {
+        return Err(StartError::AddressInUse {
+            listener: Arc::clone(&settings.name),
+            address: settings.bind,
+            holder: holder::find(settings.bind),
+        });
+    }
+    bind_workers(settings, workers).map_err(fail)
+}
+
+fn bind_workers(settings: &ListenerSettings, workers: usize) -> std::io::Result<Bound> {
+    let options = stream_options(settings);
+    let first = Listener::bind(settings.bind, Sharing::Workers, options)?;
+    let address = first.address()?;
+    let mut sockets = vec![first];
+    while sockets.len() < workers {
+        sockets.push(Listener::bind(address, Sharing::Workers, options)?);
+    }
+    Ok(Bound { address, sockets })
+}
+
+const fn stream_options(settings: &ListenerSettings) -> StreamOptions {
+    StreamOptions {
+        dead_peer: settings.timeouts.dead_peer,
+    }
+}

@@ -1,0 +1,332 @@
+//! A running proxy: started whole or not at all, watched while it runs, drained, closed, joined.
+//!
+//! It owns the worker threads and what they share. What a session does is in [`session`](crate::session); the control plane
+//! (signals, the control socket) calls the methods here and is not known.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use evenkeel_core::units::{EndpointId, Time};
+use evenkeel_core::{Cluster, Explanation, Request, Tried};
+use evenkeel_reactor::{Clock, Listener, Mail, Mailbox, Worker};
+use parking_lot::Mutex;
+
+use crate::SessionSink;
+use crate::descriptors::raise_descriptor_limit;
+use crate::listener::{Bound, Holder, ListenerState, bind_all};
+use crate::route::Route;
+use crate::settings::{ListenerSettings, Settings};
+use crate::tier::{BalanceTier, Tier};
+use crate::upstream::Roster;
+use crate::worker::{GrantPost, Message, SessionHandler, Shared, time_of};
+
+/// Why a proxy could not be started. Nothing is left behind: no socket, no thread.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listener's target does not exist.
+    #[error("listener \"{listener}\" sends to \"{to}\", which is not a cluster: check its \"to\"")]
+    UnknownTarget {
+        /// The listener.
+        listener: Arc<str>,
+        /// What it names.
+        to: Arc<str>,
+    },
+    /// Somebody listens on the address already.
+    #[error(
+        "listener \"{listener}\" cannot listen on {address}: {} listens there already; stop it, or choose another address",
+        holder_text(.holder.as_ref())
+    )]
+    AddressInUse {
+        /// The listener.
+        listener: Arc<str>,
+        /// The address it was to have.
+        address: SocketAddr,
+        /// Who holds it, if that can be found out.
+        holder: Option<Holder>,
+    },
+    /// The kernel refuses the address.
+    #[error(
+        "listener \"{listener}\" cannot listen on {address}: check that the address is this machine's, and the right to use the port"
+    )]
+    Bind {
+        /// The listener.
+        listener: Arc<str>,
+        /// The address it was to have.
+        address: SocketAddr,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A worker cannot be set up.
+    #[error(
+        "worker {number} cannot be started: check the limits on descriptors, threads and memory"
+    )]
+    Worker {
+        /// Which one, from 0.
+        number: usize,
+        /// What the kernel says.
+        source: io::Error,
+    },
+}
+
+fn holder_text(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
+}
+
+/// A listener, as seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Where it listens, with the port the kernel chose if 0 was asked for.
+    pub address: SocketAddr,
+    /// Sessions that have not ended.
+    pub sessions: u64,
+    /// Sessions begun since the start.
+    pub accepted: u64,
+}
+
+/// The answer to a dry run.
+pub struct RouteAnswer {
+    /// The cluster a session would go to.
+    pub cluster: Arc<Cluster>,
+    /// Who would get it there, and why not each other one.
+    pub explanation: Explanation,
+}
+
+struct WorkerHandle {
+    mailbox: Mailbox<Message>,
+    roster: Arc<Roster>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A running proxy. Dropping it closes it and waits for its threads.
+pub struct Proxy {
+    clock: Clock,
+    listeners: Vec<Arc<ListenerState>>,
+    clusters: Vec<Arc<Cluster>>,
+    workers: Vec<WorkerHandle>,
+}
+
+impl Proxy {
+    /// Binds every listener, then starts the workers. Each session's record goes to `sink`.
+    ///
+    /// # Errors
+    ///
+    /// An address cannot be had, or the machine lacks something. Nothing runs then.
+    pub fn start(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
+        raise_descriptor_limit();
+        let clock = Clock::start();
+        let now = time_of(clock.now());
+        // Round robin starts elsewhere in each process, or the first endpoint of a fleet's clusters gets all first clients.
+        let mut random = fastrand::Rng::new();
+        let tiers: Vec<Arc<BalanceTier>> = settings
+            .clusters
+            .into_iter()
+            .map(|cluster| BalanceTier::start(cluster, random.u64(..), now))
+            .collect();
+        let routes = routes(&settings.listeners, &tiers)?;
+        let bound = bind_all(&settings.listeners, settings.process.workers)?;
+        let addresses = bound.iter().map(|bound| bound.address);
+        let listeners = settings
+            .listeners
+            .into_iter()
+            .zip(addresses)
+            .zip(routes)
+            .map(|((settings, address), route)| {
+                Arc::new(ListenerState::new(settings, address, route))
+            });
+        let mut proxy = Self {
+            clock,
+            listeners: listeners.collect(),
+            clusters: tiers.iter().map(|tier| Arc::clone(&tier.cluster)).collect(),
+            workers: Vec::new(),
+        };
+        proxy.start_workers(bound, settings.process.workers, &sink)?;
+        Ok(proxy)
+    }
+
+    /// The listeners, in the order of the settings.
+    pub fn listeners(&self) -> Vec<ListenerStatus> {
+        let status = |listener: &Arc<ListenerState>| ListenerStatus {
+            name: Arc::clone(&listener.settings.name),
+            address: listener.address,
+            sessions: listener.sessions(),
+            accepted: listener.accepted(),
+        };
+        self.listeners.iter().map(status).collect()
+    }
+
+    /// The clusters, in the order of the settings.
+    pub fn clusters(&self) -> &[Arc<Cluster>] {
+        &self.clusters
+    }
+
+    /// Sessions that have not ended.
+    pub fn sessions(&self) -> u64 {
+        self.listeners
+            .iter()
+            .map(|listener| listener.sessions())
+            .sum()
+    }
+
+    /// Sessions that use the endpoint now, over all workers.
+    pub fn sessions_of(&self, endpoint: EndpointId) -> usize {
+        self.workers
+            .iter()
+            .map(|worker| worker.roster.count(endpoint))
+            .sum()
+    }
+
+    /// The time by which clusters and sessions count.
+    pub fn now(&self) -> Time {
+        time_of(self.clock.now())
+    }
+
+    /// Lets time pass for the clusters; to be called every 100 ms or so.
+    pub fn tick(&self) {
+        let now = self.now();
+        for cluster in &self.clusters {
+            cluster.tick(now);
+        }
+    }
+
+    /// Who would get a session of that listener from that client, beginning with these bytes. Nothing is changed.
+    /// `None` if there is no such listener.
+    pub fn route(
+        &self,
+        listener: &str,
+        client: SocketAddr,
+        first_bytes: &[u8],
+    ) -> Option<RouteAnswer> {
+        let listener = self
+            .listeners
+            .iter()
+            .find(|known| &*known.settings.name == listener)?;
+        let placement = listener.route.place(client, first_bytes);
+        let cluster = Arc::clone(&placement.tier.cluster);
+        let request = Request {
+            key: placement.key,
+            tried: &Tried::default(),
+            waiter: None,
+        };
+        let explanation = cluster.explain(&request, self.now());
+        Some(RouteAnswer {
+            cluster,
+            explanation,
+        })
+    }
+
+    /// Accepts nothing more; sessions may finish. The threads end with the last one.
+    pub fn drain(&self) {
+        self.tell_all(|| Message::Drain);
+    }
+
+    /// Accepts nothing more and ends all sessions now.
+    pub fn close(&self) {
+        self.tell_all(|| Message::Close);
+    }
+
+    /// Waits until all threads have ended, which takes a [`Proxy::drain`] or [`Proxy::close`].
+    pub fn join(&self) {
+        for (number, worker) in self.workers.iter().enumerate() {
+            let thread = worker.thread.lock().take();
+            if thread.is_some_and(|thread| thread.join().is_err()) {
+                tracing::error!(
+                    worker = number,
+                    "a worker has panicked: this is a fault of evenkeel"
+                );
+            }
+        }
+    }
+
+    fn start_workers(
+        &mut self,
+        bound: Vec<Bound>,
+        count: usize,
+        sink: &Arc<dyn SessionSink>,
+    ) -> Result<(), StartError> {
+        let mut sockets: Vec<_> = bound
+            .into_iter()
+            .map(|bound| bound.sockets.into_iter())
+            .collect();
+        for number in 0..count {
+            let sockets = sockets.iter_mut().filter_map(Iterator::next);
+            let worker = start_worker(number, self.clock, &self.listeners, sockets, sink);
+            // Dropping the proxy closes the workers before it.
+            self.workers
+                .push(worker.map_err(|source| StartError::Worker { number, source })?);
+        }
+        Ok(())
+    }
+
+    fn tell_all(&self, message: impl Fn() -> Message) {
+        for worker in &self.workers {
+            // A worker that has ended has nothing left to stop.
+            let _ = worker.mailbox.post(Mail::Worker(message()));
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.close();
+        self.join();
+    }
+}
+
+fn routes(
+    listeners: &[ListenerSettings],
+    tiers: &[Arc<BalanceTier>],
+) -> Result<Vec<Route>, StartError> {
+    let route = |listener: &ListenerSettings| {
+        let target = tiers.iter().find(|tier| *tier.name() == listener.to);
+        target
+            .map(|tier| Route::to(Tier::Balance(Arc::clone(tier))))
+            .ok_or_else(|| StartError::UnknownTarget {
+                listener: Arc::clone(&listener.name),
+                to: Arc::clone(&listener.to),
+            })
+    };
+    listeners.iter().map(route).collect()
+}
+
+fn start_worker(
+    number: usize,
+    clock: Clock,
+    listeners: &[Arc<ListenerState>],
+    sockets: impl Iterator<Item = Listener>,
+    sink: &Arc<dyn SessionSink>,
+) -> io::Result<WorkerHandle> {
+    let mailbox = Mailbox::new()?;
+    let roster = Arc::new(Roster::default());
+    let shared = Shared {
+        sink: Arc::clone(sink),
+        waiter: Arc::new(GrantPost(mailbox.clone())),
+        roster: Arc::clone(&roster),
+        random: fastrand::Rng::new(),
+    };
+    let mut worker = Worker::new(
+        SessionHandler::new(listeners.to_vec(), shared),
+        mailbox.clone(),
+        clock,
+    )?;
+    for (listener, socket) in (0..).zip(sockets) {
+        worker.listen(listener, socket)?;
+    }
+    let thread = thread::Builder::new()
+        .name(format!("ek-worker-{number}"))
+        .spawn(move || run(number, worker))?;
+    Ok(WorkerHandle {
+        mailbox,
+        roster,
+        thread: Mutex::new(Some(thread)),
+    })
+}
+
+fn run(number: usize, worker: Worker<SessionHandler>) {
+    if let Err(error) = worker.run() {
+        tracing::error!(worker = number, %error, "a worker cannot wait for events and has ended");
+    }
+}

@@ -1,0 +1,7 @@
+//! The side toward the endpoints: making a connection, and knowing who uses which endpoint.
+
+mod attempt;
+mod roster;
+
+pub(crate) use attempt::{Attempt, ConnectError, failure_of};
+pub(crate) use roster::Roster;

@@ -1,0 +1,80 @@
+//! Which of a worker's sessions use which endpoint.
+//!
+//! One roster per worker, so that its lock is practically never contended: the worker writes, the control plane reads. It
+//! is what lets an endpoint's sessions be found without walking over all of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use evenkeel_core::units::EndpointId;
+use evenkeel_reactor::Key;
+use parking_lot::Mutex;
+use slab::Slab;
+
+/// The sessions of each endpoint, on one worker.
+#[derive(Default)]
+pub(crate) struct Roster {
+    sessions: Mutex<HashMap<EndpointId, Slab<Key>>>,
+}
+
+impl Roster {
+    /// Enters a session; it leaves when the seat is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, endpoint: EndpointId, session: Key) -> Seat {
+        let place = self
+            .sessions
+            .lock()
+            .entry(endpoint)
+            .or_default()
+            .insert(session);
+        Seat {
+            roster: Arc::clone(self),
+            endpoint,
+            place,
+        }
+    }
+
+    /// How many sessions use the endpoint.
+    pub(crate) fn count(&self, endpoint: EndpointId) -> usize {
+        self.sessions.lock().get(&endpoint).map_or(0, Slab::len)
+    }
+}
+
+/// A session's entry.
+pub(crate) struct Seat {
+    roster: Arc<Roster>,
+    endpoint: EndpointId,
+    place: usize,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut sessions = self.roster.sessions.lock();
+        if let Some(of_endpoint) = sessions.get_mut(&self.endpoint) {
+            of_endpoint.try_remove(self.place);
+            if of_endpoint.is_empty() {
+                sessions.remove(&self.endpoint);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sessions are counted while they hold their seats, and an endpoint nobody uses takes no memory.
+    #[test]
+    fn a_seat_counts_until_it_is_dropped() {
+        let roster = Arc::new(Roster::default());
+        let (east, west) = (EndpointId(1), EndpointId(2));
+        let first = roster.enter(east, Key::from_u64(1));
+        let second = roster.enter(east, Key::from_u64(2));
+        let third = roster.enter(west, Key::from_u64(3));
+        assert_eq!((roster.count(east), roster.count(west)), (2, 1));
+
+        drop((first, third));
+        assert_eq!((roster.count(east), roster.count(west)), (1, 0));
+        drop(second);
+        assert!(roster.sessions.lock().is_empty());
+    }
+}

@@ -1,0 +1,194 @@
+//! A reactor thread that runs TCP sessions: what it is told, and what its sessions share.
+//!
+//! The loop belongs to the reactor and the sessions' behaviour to [`session`](crate::session); here one is put to the
+//! other's use.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use evenkeel_core::units::Time;
+use evenkeel_core::{Lease, Waiter};
+use evenkeel_reactor::{
+    Fate, Handler, Key, Mail, Mailbox, Moment, Readiness, Slots, Stream, Tag, Turn,
+};
+
+use crate::SessionSink;
+use crate::listener::ListenerState;
+use crate::session::Session;
+use crate::upstream::Roster;
+
+/// What other threads tell a worker.
+pub(crate) enum Message {
+    /// To a session: a freed slot is yours.
+    Granted(Lease),
+    /// To the worker: accept nothing more, and end with the last session.
+    Drain,
+    /// To the worker: accept nothing more, and end all sessions now.
+    Close,
+}
+
+/// What the sessions of one worker share.
+pub(crate) struct Shared {
+    pub(crate) sink: Arc<dyn SessionSink>,
+    /// Brings a granted slot to this worker.
+    pub(crate) waiter: Arc<dyn Waiter>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) random: fastrand::Rng,
+}
+
+/// What a session may use while it is at work.
+pub(crate) struct Work<'a, 'b> {
+    pub(crate) turn: &'a mut Turn<'b>,
+    pub(crate) shared: &'a mut Shared,
+}
+
+impl Work<'_, '_> {
+    /// The time at which this turn of the loop began: the clock is read once per turn.
+    pub(crate) const fn now(&self) -> Time {
+        time_of(self.turn.now)
+    }
+}
+
+/// The reactor's moment as the core's time; both count microseconds since the same origin.
+pub(crate) const fn time_of(moment: Moment) -> Time {
+    Time::from_micros(moment.as_micros())
+}
+
+/// The core's time as the reactor's moment.
+pub(crate) const fn moment_of(time: Time) -> Moment {
+    Moment::from_micros(time.as_micros())
+}
+
+/// Brings granted slots to the sessions of one worker, from whichever thread a slot became free on.
+pub(crate) struct GrantPost(pub(crate) Mailbox<Message>);
+
+impl Waiter for GrantPost {
+    fn grant(&self, token: u64, lease: Lease) {
+        // A refused letter is dropped, and its lease with it: the slot passes on. The session that was to have it waits in
+        // vain until its queue timeout, which takes 65,536 letters that this worker has not read.
+        let _ = self.0.post(Mail::Connection(
+            Key::from_u64(token),
+            Message::Granted(lease),
+        ));
+    }
+}
+
+/// Runs TCP sessions on a reactor worker.
+pub(crate) struct SessionHandler {
+    /// By the numbers under which the reactor knows the worker's listeners.
+    listeners: Vec<Arc<ListenerState>>,
+    shared: Shared,
+}
+
+impl SessionHandler {
+    pub(crate) const fn new(listeners: Vec<Arc<ListenerState>>, shared: Shared) -> Self {
+        Self { listeners, shared }
+    }
+}
+
+impl Handler for SessionHandler {
+    type Connection = Session;
+    type Message = Message;
+
+    fn accepted(
+        &mut self,
+        turn: &mut Turn<'_>,
+        sessions: &mut Slots<Session>,
+        listener: u32,
+        stream: Stream,
+        peer: SocketAddr,
+    ) {
+        let Some(listener) = self.listeners.get(listener as usize) else {
+            return;
+        };
+        let mut work = Work {
+            turn,
+            shared: &mut self.shared,
+        };
+        let opened = sessions.insert_with(|key| Session::open(key, listener, stream, peer, &work));
+        let key = match opened {
+            Ok(key) => key,
+            Err(error) => {
+                tracing::warn!(listener = &*listener.settings.name, %error, "a connection cannot be watched and is closed");
+                return;
+            }
+        };
+        let fate = sessions
+            .get_mut(key)
+            .map(|session| session.begin(&mut work));
+        if fate == Some(Fate::Remove) {
+            sessions.remove(key);
+        }
+    }
+
+    fn ready(
+        &mut self,
+        turn: &mut Turn<'_>,
+        session: &mut Session,
+        tag: Tag,
+        readiness: Readiness,
+    ) -> Fate {
+        session.ready(
+            tag,
+            readiness,
+            &mut Work {
+                turn,
+                shared: &mut self.shared,
+            },
+        )
+    }
+
+    fn resumed(&mut self, turn: &mut Turn<'_>, session: &mut Session) -> Fate {
+        session.resume(&mut Work {
+            turn,
+            shared: &mut self.shared,
+        })
+    }
+
+    fn expired(&mut self, turn: &mut Turn<'_>, session: &mut Session) -> Fate {
+        session.expire(&mut Work {
+            turn,
+            shared: &mut self.shared,
+        })
+    }
+
+    fn told(&mut self, turn: &mut Turn<'_>, session: &mut Session, message: Message) -> Fate {
+        match message {
+            Message::Granted(lease) => session.granted(
+                lease,
+                &mut Work {
+                    turn,
+                    shared: &mut self.shared,
+                },
+            ),
+            // Letters to the worker; no session gets one.
+            Message::Drain | Message::Close => Fate::Keep,
+        }
+    }
+
+    fn instructed(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>, message: Message) {
+        match message {
+            Message::Drain => turn.finish(),
+            Message::Close => {
+                turn.finish();
+                self.stop_all(turn, sessions);
+            }
+            // A letter to a session.
+            Message::Granted(_) => {}
+        }
+    }
+}
+
+impl SessionHandler {
+    fn stop_all(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>) {
+        let mut work = Work {
+            turn,
+            shared: &mut self.shared,
+        };
+        for key in sessions.keys() {
+            if let Some(mut session) = sessions.remove(key) {
+                session.stop(&mut work);
+            }
+        }
+    }
+}
