@@ -1,11 +1,11 @@
 //! `evenkeel config`: the configuration for editors (`schema`), and with every default filled in (`dump`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::check::complain;
-use crate::config::{self, DEFAULT_PATH};
+use crate::config::{self, DEFAULT_PATH, Loaded};
 use crate::exit::Exit;
 use crate::output;
 
@@ -26,6 +26,9 @@ pub enum ConfigCommand {
         /// The configuration file
         #[arg(default_value = DEFAULT_PATH)]
         file: PathBuf,
+        /// Print JSON, in the same shape, instead of TOML
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -33,13 +36,17 @@ pub enum ConfigCommand {
 pub fn config(arguments: &ConfigArguments) -> Exit {
     match &arguments.command {
         ConfigCommand::Schema => output::print_json(&config::schema()),
-        ConfigCommand::Dump { file } => dump(file),
+        ConfigCommand::Dump { file, json } => match (config::load(file), json) {
+            (Ok(loaded), false) => output::print(&config::dump(&loaded)),
+            (Ok(loaded), true) => dump_json(&loaded),
+            (Err(diagnostics), _) => complain(&diagnostics),
+        },
     }
 }
 
-fn dump(file: &Path) -> Exit {
-    match config::load(file) {
-        Ok(loaded) => output::print(&config::dump(&loaded)),
-        Err(diagnostics) => complain(&diagnostics),
+fn dump_json(loaded: &Loaded) -> Exit {
+    match toml::from_str::<toml::Table>(&config::dump(loaded)) {
+        Ok(table) => output::print_json(&table),
+        Err(error) => output::complain(&format!("cannot write the configuration as JSON: {error}")),
     }
 }

@@ -33,6 +33,10 @@ pub(super) const PATH_BYTES_MAX: usize = 4095;
 
 const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
+/// The kernel counts keepalive probes in seconds.
+const DEAD_PEER_MIN: Duration = Duration::from_secs(1);
+/// Far inside the 24 days that a `TCP_USER_TIMEOUT` in milliseconds can hold.
+const DEAD_PEER_MAX: Duration = Duration::from_secs(86_400);
 
 /// A set of keys, as one TOML table.
 #[derive(Debug)]
@@ -401,7 +405,11 @@ const PREREAD: Key = Key::new(
 );
 const DEAD_PEER: Key = Key::new(
     "dead_peer",
-    duration(Off::Allowed),
+    Form::Duration {
+        min: DEAD_PEER_MIN,
+        max: DEAD_PEER_MAX,
+        off: Off::Allowed,
+    },
     Absent::Value("\"5m\""),
     "How long a peer, on either side, may leave sent bytes or keepalive probes unacknowledged.",
 );
@@ -501,8 +509,8 @@ pub(super) static LISTENER: Table = Table {
             Form::Text {
                 bytes_max: REPLY_BYTES_MAX,
             },
-            Absent::Means("nothing is expected of a client"),
-            "Sent to a client that sends nothing but white space, or nothing within the `preread` timeout.",
+            Absent::Means("no first bytes are waited for"),
+            "Sent to a client that sends nothing but white space, or nothing within the `preread` timeout, before its connection is closed.",
         ),
     ],
 };

@@ -11,6 +11,8 @@ use std::path::Path;
 
 use evenkeel_proxy::settings::Settings;
 
+#[cfg(test)]
+mod any_text;
 mod build;
 mod check;
 mod diagnostics;
@@ -20,6 +22,8 @@ mod file;
 mod keys;
 mod load;
 mod read;
+#[cfg(test)]
+mod reference;
 mod schema;
 mod suggest;
 mod surroundings;
