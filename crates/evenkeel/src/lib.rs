@@ -1,5 +1,20 @@
 //! evenkeel, the program, as a library: what `main.rs` is a thin shell around, and what tests and fuzz targets call.
 #![forbid(unsafe_code)]
 
+pub mod balancer;
+pub mod cli;
 pub mod config;
+mod control_plane;
+mod demo;
+mod descriptors;
+mod desk;
+pub mod example_service;
 pub mod exit;
+mod notify;
+mod output;
+mod program_log;
+mod run;
+mod signals;
+mod span;
+mod table;
+mod watch;

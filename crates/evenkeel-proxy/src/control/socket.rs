@@ -64,6 +64,14 @@ pub enum ControlSocketError {
         /// What lies there.
         what: &'static str,
     },
+    /// Its directory is someone else's, who could put anything in its place.
+    #[error("{directory} belongs to another user (id {owner}); choose another `control_socket`")]
+    ForeignDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
     /// Longer than the kernel's limit.
     #[error(
         "{path}: the path of a socket has at most {PATH_BYTES_MAX} bytes, this one has {bytes}"
@@ -157,12 +165,22 @@ fn make_directory(path: &Path) -> Result<(), ControlSocketError> {
         return Ok(());
     };
     match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io_error(
-            "make the control socket's directory",
-            directory,
-        )(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_owner(directory),
+        made => made.map_err(io_error("make the control socket's directory", directory)),
     }
+}
+
+/// Ours or root's; root may use everybody's.
+fn check_owner(directory: &Path) -> Result<(), ControlSocketError> {
+    let found = fs::metadata(directory).map_err(io_error("look at", directory))?;
+    let (owner, ours) = (found.uid(), rustix::process::geteuid().as_raw());
+    if owner == ours || owner == 0 || ours == 0 {
+        return Ok(());
+    }
+    Err(ControlSocketError::ForeignDirectory {
+        directory: directory.to_owned(),
+        owner,
+    })
 }
 
 fn take_lock(path: &Path) -> Result<ControlLock, ControlSocketError> {

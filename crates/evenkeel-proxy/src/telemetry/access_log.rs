@@ -129,6 +129,13 @@ impl AccessLog {
     }
 }
 
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        // The writer ends by itself after what is queued; it is not waited for.
+        self.shared.close(Instant::now());
+    }
+}
+
 /// What the workers and the writer share.
 #[derive(Debug)]
 struct Shared {

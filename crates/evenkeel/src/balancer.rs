@@ -1,0 +1,103 @@
+//! One running balancer: started in order from checked settings, and ended whole. What `run` and `demo` have in common.
+//!
+//! The order is: control socket (so that a second start by mistake is found before anything else happens), access log, all
+//! listening sockets, workers, control plane. If one fails, those before it are taken down again.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use evenkeel_proxy::control::protocol::StopMode;
+use evenkeel_proxy::control::socket::{ControlSocket, ControlSocketError};
+use evenkeel_proxy::settings::Settings;
+use evenkeel_proxy::telemetry::Telemetry;
+use evenkeel_proxy::telemetry::access_log::AccessLogError;
+use evenkeel_proxy::{ListenerStatus, Proxy, StartError};
+use thiserror::Error;
+
+use crate::control_plane::{Charge, ControlPlane};
+use crate::desk::ProcessFacts;
+
+/// A balancer that accepts connections. It ends by a signal, by its control socket, or by [`Balancer::stop`].
+pub struct Balancer {
+    proxy: Arc<Proxy>,
+    control_socket: Option<PathBuf>,
+    control: ControlPlane,
+}
+
+/// It could not be started; nothing of it is left.
+#[derive(Debug, Error)]
+pub enum BalancerError {
+    /// The control socket.
+    #[error(transparent)]
+    ControlSocket(#[from] ControlSocketError),
+    /// The access log.
+    #[error(transparent)]
+    AccessLog(#[from] AccessLogError),
+    /// Listening sockets and workers.
+    #[error(transparent)]
+    Proxy(#[from] StartError),
+    /// The control plane.
+    #[error("cannot start the control plane: {0}")]
+    ControlPlane(io::Error),
+}
+
+impl Balancer {
+    /// Starts everything, in order.
+    ///
+    /// # Errors
+    ///
+    /// See [`BalancerError`].
+    pub fn start(settings: Settings) -> Result<Self, BalancerError> {
+        let (facts, control_socket) = (
+            ProcessFacts::new(&settings),
+            settings.process.control_socket.clone(),
+        );
+        let socket = control_socket
+            .as_deref()
+            .map(ControlSocket::open)
+            .transpose()?;
+        let telemetry = Telemetry::start(&settings)?;
+        let proxy = Arc::new(Proxy::start(settings, Arc::clone(&telemetry) as _)?);
+        let charge = Charge {
+            proxy: Arc::clone(&proxy),
+            telemetry,
+            socket,
+            process: facts,
+        };
+        let control = ControlPlane::start(charge).map_err(|error| {
+            proxy.close();
+            proxy.join();
+            BalancerError::ControlPlane(error)
+        })?;
+        Ok(Self {
+            proxy,
+            control_socket,
+            control,
+        })
+    }
+
+    /// The listeners, with the addresses they really have.
+    pub fn listeners(&self) -> Vec<ListenerStatus> {
+        self.proxy.listeners()
+    }
+
+    /// The control socket's path.
+    pub fn control_socket(&self) -> Option<&PathBuf> {
+        self.control_socket.as_ref()
+    }
+
+    /// Asks for the end, as a signal would.
+    pub fn stop(&self, mode: StopMode) {
+        self.control.stop(mode);
+    }
+
+    /// Waits until everything has ended.
+    ///
+    /// # Errors
+    ///
+    /// The control plane panicked; sessions may have been cut.
+    pub fn join(self) -> std::thread::Result<()> {
+        self.control.join()
+    }
+}

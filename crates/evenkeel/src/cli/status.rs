@@ -1,0 +1,292 @@
+//! `evenkeel status`: what runs, as tables or as JSON.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use evenkeel_proxy::control::protocol::Request;
+use evenkeel_proxy::control::report::{
+    AccessLogReport, ClusterReport, EndpointReport, ListenerReport, Phase, StatusReport,
+};
+
+use super::running::{Refused, Which};
+use crate::exit::Exit;
+use crate::output;
+use crate::span::{bytes, span};
+use crate::table::{Align, Table, printable};
+
+/// What `status` takes.
+#[derive(Args, Clone, Debug)]
+pub struct StatusArguments {
+    #[command(flatten)]
+    which: Which,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the running process, and prints what it says.
+pub fn status(arguments: &StatusArguments) -> Exit {
+    match ask(&arguments.which) {
+        Ok(report) if arguments.json => output::print_json(&report),
+        Ok(report) => output::print(&render(&report)),
+        Err(refused) => refused.report(),
+    }
+}
+
+fn ask(which: &Which) -> Result<StatusReport, Refused> {
+    Ok(which.connect()?.ask(&Request::Status)?)
+}
+
+/// The tables.
+pub fn render(report: &StatusReport) -> String {
+    let mut text = headline(report);
+    text.push('\n');
+    text.push_str(&listeners(&report.listeners));
+    for cluster in &report.clusters {
+        text.push('\n');
+        text.push_str(&cluster_headline(cluster));
+        text.push_str(&endpoints(&cluster.endpoints));
+    }
+    if let Some(log) = report.access_log {
+        text.push('\n');
+        text.push_str(&access_log(log));
+    }
+    text
+}
+
+fn headline(report: &StatusReport) -> String {
+    let phase = match report.phase {
+        Phase::Running => "running",
+        Phase::Stopping => "STOPPING",
+    };
+    format!(
+        "evenkeel {}: pid {}, {phase} for {}, workers: {}\n",
+        printable(&report.program),
+        report.pid,
+        span(report.uptime_ms),
+        report.workers
+    )
+}
+
+fn listeners(listeners: &[ListenerReport]) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([
+        ("LISTENER", Left),
+        ("ADDRESS", Left),
+        ("TO", Left),
+        ("SESSIONS", Right),
+        ("ACCEPTED", Right),
+        ("UP", Right),
+        ("DOWN", Right),
+        ("ENDED", Left),
+    ]);
+    for listener in listeners {
+        table.push([
+            printable(&listener.name),
+            printable(&listener.address),
+            printable(&listener.to),
+            listener.sessions.to_string(),
+            listener.accepted.to_string(),
+            bytes(listener.ended.bytes_up),
+            bytes(listener.ended.bytes_down),
+            reasons(&listener.ended.by_reason),
+        ]);
+    }
+    table.render("")
+}
+
+fn cluster_headline(cluster: &ClusterReport) -> String {
+    format!(
+        "CLUSTER {}: {} of at most {} waiting\n",
+        printable(&cluster.name),
+        cluster.waiting,
+        cluster.queue_max
+    )
+}
+
+fn endpoints(endpoints: &[EndpointReport]) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([
+        ("ENDPOINT", Left),
+        ("ADDRESS", Left),
+        ("STATE", Left),
+        ("WEIGHT", Right),
+        ("EFFECTIVE", Right),
+        ("IN-FLIGHT", Right),
+        ("SESSIONS", Right),
+        ("ESTABLISHED", Right),
+        ("FAILURES", Right),
+        ("LAST FAILURE", Left),
+    ]);
+    for endpoint in endpoints {
+        table.push([
+            printable(&endpoint.name),
+            printable(&endpoint.address),
+            state(endpoint),
+            endpoint.weight.to_string(),
+            endpoint.effective_weight.to_string(),
+            in_flight(endpoint),
+            endpoint.sessions.to_string(),
+            endpoint.established.to_string(),
+            endpoint.failures.to_string(),
+            last_failure(endpoint),
+        ]);
+    }
+    table.render("  ")
+}
+
+fn state(endpoint: &EndpointReport) -> String {
+    let mut state = printable(&endpoint.state);
+    if let Some(millis) = endpoint.ejected_for_ms {
+        state = format!("{state} for {}", span(millis));
+    }
+    if endpoint.backup {
+        state.push_str(", backup");
+    }
+    state
+}
+
+fn in_flight(endpoint: &EndpointReport) -> String {
+    match endpoint.max_connections {
+        Some(max) => format!("{}/{max}", endpoint.in_flight),
+        None => endpoint.in_flight.to_string(),
+    }
+}
+
+fn last_failure(endpoint: &EndpointReport) -> String {
+    match &endpoint.last_failure {
+        Some(failure) => format!("{}, {} ago", printable(&failure.kind), span(failure.age_ms)),
+        None => "-".to_owned(),
+    }
+}
+
+/// The most frequent first.
+fn reasons(by_reason: &BTreeMap<String, u64>) -> String {
+    let mut counts: Vec<_> = by_reason.iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let words = counts
+        .iter()
+        .map(|(reason, count)| format!("{} {count}", printable(reason)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn access_log(log: AccessLogReport) -> String {
+    format!(
+        "access log: {} lines written, {} dropped\n",
+        log.written, log.dropped
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_proxy::control::report::{EndedReport, FailureReport};
+
+    use super::*;
+
+    fn endpoint(name: &str, port: u16) -> EndpointReport {
+        EndpointReport {
+            name: name.to_owned(),
+            address: format!("10.0.0.11:{port}"),
+            state: "up".to_owned(),
+            ejected_for_ms: None,
+            backup: false,
+            weight: 3,
+            effective_weight: 3,
+            in_flight: 2,
+            max_connections: Some(8),
+            sessions: 120,
+            established: 118,
+            failures: 0,
+            last_failure: None,
+        }
+    }
+
+    fn ejected() -> EndpointReport {
+        EndpointReport {
+            state: "ejected".to_owned(),
+            ejected_for_ms: Some(4_500),
+            effective_weight: 0,
+            in_flight: 0,
+            max_connections: None,
+            failures: 5,
+            last_failure: Some(FailureReport {
+                kind: "refused".to_owned(),
+                age_ms: 65_000,
+            }),
+            ..endpoint("db2", 3307)
+        }
+    }
+
+    fn ended() -> EndedReport {
+        EndedReport {
+            by_reason: BTreeMap::from([("client_reset".to_owned(), 4), ("done".to_owned(), 110)]),
+            bytes_up: 2_048,
+            bytes_down: 5 << 20,
+        }
+    }
+
+    fn world() -> StatusReport {
+        StatusReport {
+            program: "0.1.0".to_owned(),
+            pid: 4711,
+            phase: Phase::Running,
+            uptime_ms: 133_000,
+            workers: 2,
+            listeners: vec![ListenerReport {
+                name: "mysql".to_owned(),
+                address: "127.0.0.1:5555".to_owned(),
+                to: "databases".to_owned(),
+                sessions: 2,
+                accepted: 116,
+                ended: ended(),
+            }],
+            clusters: vec![ClusterReport {
+                name: "databases".to_owned(),
+                waiting: 0,
+                queue_max: 1024,
+                ended: ended(),
+                endpoints: vec![
+                    endpoint("db1", 3306),
+                    ejected(),
+                    EndpointReport {
+                        backup: true,
+                        ..endpoint("spare", 3308)
+                    },
+                ],
+            }],
+            access_log: Some(AccessLogReport {
+                written: 114,
+                dropped: 0,
+            }),
+        }
+    }
+
+    /// The whole page, as people see it.
+    #[test]
+    fn the_page() {
+        let page = "\
+evenkeel 0.1.0: pid 4711, running for 2m 13s, workers: 2
+
+LISTENER  ADDRESS         TO         SESSIONS  ACCEPTED       UP     DOWN  ENDED
+mysql     127.0.0.1:5555  databases         2       116  2.0 KiB  5.0 MiB  done 110, client_reset 4
+
+CLUSTER databases: 0 of at most 1024 waiting
+  ENDPOINT  ADDRESS         STATE             WEIGHT  EFFECTIVE  IN-FLIGHT  SESSIONS  ESTABLISHED  FAILURES  LAST FAILURE
+  db1       10.0.0.11:3306  up                     3          3        2/8       120          118         0  -
+  db2       10.0.0.11:3307  ejected for 4.5s       3          0          0       120          118         5  refused, 1m 05s ago
+  spare     10.0.0.11:3308  up, backup             3          3        2/8       120          118         0  -
+
+access log: 114 lines written, 0 dropped
+";
+        assert_eq!(render(&world()), page);
+    }
+
+    /// A name with terminal commands in it is shown, not obeyed.
+    #[test]
+    fn a_hostile_name_is_only_shown() {
+        let mut report = world();
+        report.listeners[0].name = "\u{1b}[2Jgone".to_owned();
+
+        assert!(!render(&report).contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,293 @@
+//! The control plane: one thread that waits for signals and requests, lets time pass in the clusters, and ends the process.
+//!
+//! No byte of a session passes here. When it is late, sessions go on; only ejections end later and tables are older.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc as std_mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use evenkeel_proxy::Proxy;
+use evenkeel_proxy::control::protocol::StopMode;
+use evenkeel_proxy::control::server;
+use evenkeel_proxy::control::socket::ControlSocket;
+use evenkeel_proxy::telemetry::Telemetry;
+use evenkeel_proxy::telemetry::access_log::Stopped;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle as TaskHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::desk::{Desk, ProcessFacts};
+use crate::notify::Supervisor;
+use crate::signals::{Signals, Wish};
+use crate::watch::Watch;
+
+/// How often time passes for clusters, and how exact a stop's deadline is.
+const TICK: Duration = Duration::from_millis(100);
+/// How many ticks lie between two looks for changes of endpoints: half a second.
+const TICKS_PER_LOOK: u32 = 5;
+/// Requests to stop that wait to be read; the thread reads them as soon as it has answered.
+const STOP_REQUESTS_MAX: usize = 16;
+/// How many ticks lie between two lines about a stop that goes on: five seconds.
+const TICKS_PER_PROGRESS: u32 = 50;
+/// Threads for what must block (none, so far), kept apart from the default of 512.
+const BLOCKING_THREADS_MAX: usize = 4;
+/// How long the log writer may take for what is queued when everything else has ended.
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What it looks after.
+pub(crate) struct Charge {
+    /// The data path.
+    pub proxy: Arc<Proxy>,
+    /// Counters and access log.
+    pub telemetry: Arc<Telemetry>,
+    /// The control socket, where there is one.
+    pub socket: Option<ControlSocket>,
+    /// As configured.
+    pub process: ProcessFacts,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct ControlPlane {
+    thread: JoinHandle<()>,
+    stop_requests: Sender<StopMode>,
+}
+
+impl ControlPlane {
+    /// Starts the thread; when this returns, signals and requests are attended to.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread, no signal handler or no descriptor.
+    pub(crate) fn start(charge: Charge) -> io::Result<Self> {
+        let (stop_requests, requests) = channel(STOP_REQUESTS_MAX);
+        let (report, started) = std_mpsc::sync_channel(1);
+        let sender = stop_requests.clone();
+        let thread = thread::Builder::new()
+            .name("ek-control".to_owned())
+            .spawn(move || {
+                let prepared = Plane::prepare(charge, sender, requests);
+                match prepared {
+                    Ok((runtime, plane)) => {
+                        let _ = report.send(Ok(()));
+                        runtime.block_on(plane.run());
+                    }
+                    Err(error) => drop(report.send(Err(error))),
+                }
+            })?;
+        // A thread that panicked before it reported has said why on standard error.
+        started
+            .recv()
+            .unwrap_or_else(|_| Err(io::Error::other("the control thread ended")))?;
+        Ok(Self {
+            thread,
+            stop_requests,
+        })
+    }
+
+    /// Asks for the end, as `evenkeel stop` does.
+    pub(crate) fn stop(&self, mode: StopMode) {
+        // Full or closed: it is stopping already.
+        let _ = self.stop_requests.try_send(mode);
+    }
+
+    /// Waits until everything has ended.
+    ///
+    /// # Errors
+    ///
+    /// The thread panicked; sessions may have been cut.
+    pub(crate) fn join(self) -> thread::Result<()> {
+        self.thread.join()
+    }
+}
+
+/// Where in its life the process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Accepting nothing new since then; sessions finish.
+    Draining {
+        since: Instant,
+    },
+    /// Everything ends now.
+    Closing,
+}
+
+struct Plane {
+    charge: Charge,
+    requests: Receiver<StopMode>,
+    signals: Signals,
+    supervisor: Supervisor,
+    phase: Phase,
+    stopping: Arc<AtomicBool>,
+    watch: Watch,
+    ticks: u32,
+    /// Serves the control socket; ends with the runtime.
+    server: Option<TaskHandle<io::Result<()>>>,
+}
+
+impl Plane {
+    fn prepare(
+        charge: Charge,
+        sender: Sender<StopMode>,
+        requests: Receiver<StopMode>,
+    ) -> io::Result<(Runtime, Self)> {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .enable_all()
+            .build()?;
+        let guard = runtime.enter();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let desk = Desk {
+            proxy: Arc::clone(&charge.proxy),
+            telemetry: Arc::clone(&charge.telemetry),
+            started: Instant::now(),
+            process: charge.process.clone(),
+            stopping: Arc::clone(&stopping),
+            stop_requests: sender,
+        };
+        let listener = charge
+            .socket
+            .as_ref()
+            .map(ControlSocket::listener)
+            .transpose()?;
+        let server =
+            listener.map(|listener| runtime.spawn(server::serve(listener, Arc::new(desk))));
+        let plane = Self {
+            charge,
+            requests,
+            signals: Signals::listen()?,
+            supervisor: Supervisor::from_environment(),
+            phase: Phase::Running,
+            stopping,
+            watch: Watch::default(),
+            ticks: 0,
+            server,
+        };
+        drop(guard);
+        Ok((runtime, plane))
+    }
+
+    async fn run(mut self) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        self.supervisor.ready(&format!(
+            "listeners: {}",
+            self.charge.proxy.listeners().len()
+        ));
+        while !self.is_over() {
+            tokio::select! {
+                _ = ticks.tick() => self.tick(),
+                wish = self.signals.next() => self.fulfil(wish),
+                Some(mode) = self.requests.recv() => self.stop(mode),
+            }
+        }
+        self.finish();
+    }
+
+    fn tick(&mut self) {
+        self.charge.proxy.tick();
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
+            self.look();
+        }
+        if self.ticks.is_multiple_of(TICKS_PER_PROGRESS) && self.phase != Phase::Running {
+            let sessions = self.charge.proxy.sessions();
+            tracing::info!(sessions, "still stopping");
+        }
+    }
+
+    fn look(&mut self) {
+        let now = self.charge.proxy.now();
+        for cluster in self.charge.proxy.clusters() {
+            self.watch.look(&cluster.status(now), now);
+        }
+    }
+
+    fn fulfil(&mut self, wish: Wish) {
+        match (wish, self.phase) {
+            (Wish::Stop, Phase::Running) => self.stop(StopMode::Graceful),
+            (Wish::Stop, _) => self.stop(StopMode::Now),
+            (Wish::ReopenLogs, _) => {
+                tracing::info!("reopening the access log");
+                self.charge.telemetry.reopen_logs();
+            }
+            (Wish::Reload, _) => {
+                tracing::warn!(
+                    "HUP ignored: the configuration cannot be reloaded yet; restart to apply changes"
+                );
+            }
+        }
+    }
+
+    fn stop(&mut self, mode: StopMode) {
+        let sessions = self.charge.proxy.sessions();
+        match (mode, self.phase) {
+            (StopMode::Graceful, Phase::Running) => {
+                let deadline_seconds = self.charge.process.stop_deadline.as_secs_f64();
+                tracing::info!(
+                    sessions,
+                    deadline_seconds,
+                    "stopping: accepting nothing new, sessions may finish"
+                );
+                self.announce_stop(sessions);
+                self.charge.proxy.drain();
+                self.phase = Phase::Draining {
+                    since: Instant::now(),
+                };
+            }
+            (StopMode::Now, Phase::Running | Phase::Draining { .. }) => {
+                tracing::info!(sessions, "stopping now: closing all sessions");
+                self.announce_stop(sessions);
+                self.phase = Phase::Closing;
+            }
+            // Asked twice to do what it does.
+            (StopMode::Graceful, _) | (_, Phase::Closing) => {}
+        }
+    }
+
+    fn announce_stop(&self, sessions: u64) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.supervisor.stopping(&format!("sessions: {sessions}"));
+    }
+
+    /// Not before a tick after the drain began: connections that the kernel had accepted by then become sessions first.
+    fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Running => false,
+            Phase::Draining { since } => {
+                let drained_for = since.elapsed();
+                (drained_for >= TICK && self.charge.proxy.sessions() == 0)
+                    || drained_for >= self.charge.process.stop_deadline
+            }
+            Phase::Closing => true,
+        }
+    }
+
+    fn finish(self) {
+        let Charge {
+            proxy,
+            telemetry,
+            socket,
+            ..
+        } = self.charge;
+        let cut = proxy.sessions();
+        if cut > 0 {
+            tracing::warn!(sessions = cut, "closing sessions that have not finished");
+        }
+        proxy.close();
+        proxy.join();
+        if telemetry.stop(LOG_PATIENCE) == Stopped::TimedOut {
+            tracing::warn!("the access log did not take its last lines in time; they are lost");
+        }
+        if let Some(server) = self.server {
+            server.abort();
+        }
+        drop(socket);
+        tracing::info!("stopped");
+    }
+}

@@ -1,0 +1,190 @@
+//! Who answers on the control socket: reads the running proxy, and passes the wish to stop on to the control plane.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use evenkeel_proxy::control::protocol::{Answer, Fault, FaultKind, Request, StopMode};
+use evenkeel_proxy::control::report::{
+    ClusterReport, EndedReport, ListenerReport, Phase, RouteReport, StatusReport, StopReport,
+};
+use evenkeel_proxy::control::server::ControlHandler;
+use evenkeel_proxy::settings::Settings;
+use evenkeel_proxy::telemetry::Telemetry;
+use evenkeel_proxy::{ListenerStatus, Proxy};
+use tokio::sync::mpsc::Sender;
+
+/// The version that `--version` and `status` tell, with the commit where it is known.
+pub(crate) const VERSION: &str = env!("EVENKEEL_VERSION");
+
+/// What is configured once and told often.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessFacts {
+    /// Reactor workers.
+    pub workers: usize,
+    /// How long a graceful stop may take.
+    pub stop_deadline: Duration,
+    /// Where each listener's sessions go, in the order of the listeners.
+    pub targets: Vec<Arc<str>>,
+}
+
+impl ProcessFacts {
+    /// Those of these settings.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            workers: settings.process.workers,
+            stop_deadline: settings.process.stop_deadline,
+            targets: settings
+                .listeners
+                .iter()
+                .map(|listener| Arc::clone(&listener.to))
+                .collect(),
+        }
+    }
+}
+
+/// What the answers are made from.
+pub(crate) struct Desk {
+    /// The data path.
+    pub proxy: Arc<Proxy>,
+    /// Its counters.
+    pub telemetry: Arc<Telemetry>,
+    /// When the process was ready.
+    pub started: Instant,
+    /// As configured.
+    pub process: ProcessFacts,
+    /// Set by the control plane.
+    pub stopping: Arc<AtomicBool>,
+    /// To the control plane.
+    pub stop_requests: Sender<StopMode>,
+}
+
+impl ControlHandler for Desk {
+    fn answer(&self, request: Request) -> Result<Answer, Fault> {
+        match request {
+            Request::Status => Ok(Answer::Status(self.status())),
+            Request::Route {
+                listener,
+                from,
+                first_line,
+            } => {
+                let first_line = first_line.unwrap_or_default();
+                self.route(&listener, SocketAddr::new(from, 0), first_line.as_bytes())
+                    .map(Answer::Route)
+            }
+            Request::Stop { mode } => self.stop(mode).map(Answer::Stop),
+        }
+    }
+}
+
+impl Desk {
+    fn status(&self) -> StatusReport {
+        StatusReport {
+            program: VERSION.to_owned(),
+            pid: std::process::id(),
+            phase: if self.stopping.load(Ordering::Relaxed) {
+                Phase::Stopping
+            } else {
+                Phase::Running
+            },
+            uptime_ms: millis(self.started.elapsed()),
+            workers: self.process.workers,
+            listeners: self.listeners(),
+            clusters: self.clusters(),
+            access_log: self.telemetry.access_log_counts().map(Into::into),
+        }
+    }
+
+    fn listeners(&self) -> Vec<ListenerReport> {
+        let counters = self.telemetry.counters();
+        let report = |(listener, to): (ListenerStatus, &Arc<str>)| ListenerReport {
+            name: listener.name.to_string(),
+            address: listener.address.to_string(),
+            to: to.to_string(),
+            sessions: listener.sessions,
+            accepted: listener.accepted,
+            ended: counters
+                .listener(&listener.name)
+                .map(EndedReport::from)
+                .unwrap_or_default(),
+        };
+        self.proxy
+            .listeners()
+            .into_iter()
+            .zip(&self.process.targets)
+            .map(report)
+            .collect()
+    }
+
+    fn clusters(&self) -> Vec<ClusterReport> {
+        let (now, counters) = (self.proxy.now(), self.telemetry.counters());
+        let clusters = self
+            .proxy
+            .clusters()
+            .iter()
+            .map(|cluster| cluster.status(now));
+        clusters
+            .map(|status| ClusterReport::new(&status, counters.cluster(&status.name), now))
+            .collect()
+    }
+
+    fn route(
+        &self,
+        listener: &str,
+        from: SocketAddr,
+        first_bytes: &[u8],
+    ) -> Result<RouteReport, Fault> {
+        let answer = self
+            .proxy
+            .route(listener, from, first_bytes)
+            .ok_or_else(|| self.unknown_listener(listener))?;
+        let now = self.proxy.now();
+        let cluster = answer.cluster.status(now).name;
+        Ok(RouteReport::new(
+            listener,
+            &cluster,
+            &answer.explanation,
+            now,
+        ))
+    }
+
+    fn unknown_listener(&self, listener: &str) -> Fault {
+        let names: Vec<String> = self
+            .proxy
+            .listeners()
+            .iter()
+            .map(|known| known.name.to_string())
+            .collect();
+        Fault::new(
+            FaultKind::UnknownListener,
+            format_args!(
+                "there is no listener {listener:?}; there are: {}",
+                names.join(", ")
+            ),
+        )
+    }
+
+    fn stop(&self, mode: StopMode) -> Result<StopReport, Fault> {
+        let asked = self.stop_requests.try_send(mode);
+        asked.map_err(|error| {
+            Fault::new(
+                FaultKind::Internal,
+                format_args!("cannot stop now: {error}"),
+            )
+        })?;
+        let deadline = match mode {
+            StopMode::Graceful => self.process.stop_deadline,
+            StopMode::Now => Duration::ZERO,
+        };
+        Ok(StopReport {
+            pid: std::process::id(),
+            sessions: self.proxy.sessions(),
+            deadline_ms: millis(deadline),
+        })
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

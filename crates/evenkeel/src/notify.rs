@@ -1,0 +1,104 @@
+//! Telling systemd how far the process is, where it asks to be told (`Type=notify`). See sd_notify(3).
+
+use std::ffi::OsString;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Where to tell it; to nobody, where nobody asked.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    socket: Option<OsString>,
+}
+
+impl Supervisor {
+    /// The one named by `NOTIFY_SOCKET`.
+    pub(crate) fn from_environment() -> Self {
+        Self::at(std::env::var_os("NOTIFY_SOCKET"))
+    }
+
+    fn at(socket: Option<OsString>) -> Self {
+        Self {
+            socket: socket.filter(|socket| !socket.is_empty()),
+        }
+    }
+
+    /// The process accepts connections; `status` says more in words.
+    pub(crate) fn ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
+    }
+
+    /// The process is ending.
+    pub(crate) fn stopping(&self, status: &str) {
+        self.send(&format!("STOPPING=1\nSTATUS={}", one_line(status)));
+    }
+
+    fn send(&self, message: &str) {
+        let Some(socket) = &self.socket else {
+            return;
+        };
+        if let Err(error) = send_to(socket.as_bytes(), message) {
+            tracing::warn!(%error, "cannot tell the service manager");
+        }
+    }
+}
+
+/// A leading `@` stands for a name in the abstract namespace. Never waits: a supervisor that does not read is left behind.
+fn send_to(socket: &[u8], message: &str) -> io::Result<()> {
+    let address = match socket.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(socket))?,
+    };
+    let sender = UnixDatagram::unbound()?;
+    sender.set_nonblocking(true)?;
+    sender.send_to_addr(message.as_bytes(), &address)?;
+    Ok(())
+}
+
+/// A line feed would begin another variable.
+fn one_line(status: &str) -> String {
+    status.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(socket: &UnixDatagram) -> String {
+        let mut buffer = [0; 256];
+        let count = socket.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..count].to_vec()).unwrap()
+    }
+
+    /// systemd gets the two variables of a start, in one message, at a path.
+    #[test]
+    fn ready_reaches_a_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+
+        Supervisor::at(Some(path.into())).ready("2 listeners\nX=1");
+
+        assert_eq!(received(&socket), "READY=1\nSTATUS=2 listeners X=1");
+    }
+
+    /// An abstract name works as well.
+    #[test]
+    fn stopping_reaches_an_abstract_name() {
+        let name = format!("evenkeel-notify-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&address).unwrap();
+
+        Supervisor::at(Some(format!("@{name}").into())).stopping("3 sessions");
+
+        assert_eq!(received(&socket), "STOPPING=1\nSTATUS=3 sessions");
+    }
+
+    /// Without a supervisor, and with one that is gone, nothing happens.
+    #[test]
+    fn nobody_to_tell_is_no_fault() {
+        Supervisor::at(None).ready("up");
+        Supervisor::at(Some("/nonexistent/notify".into())).ready("up");
+    }
+}
