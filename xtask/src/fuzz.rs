@@ -77,6 +77,7 @@ fn fuzz(target: &str, seconds: u32) -> Result<()> {
         .arg("--")
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
+        .arg("-verbosity=0")
         .env("RUSTC_BOOTSTRAP", "1");
     command::run(fuzz)
 }
