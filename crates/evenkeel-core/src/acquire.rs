@@ -1,188 +1,214 @@
-//! CONTRACT STUB: the signatures other crates build against. The core's author replaces the bodies.
+//! The critical section: choose an endpoint and count it, or wait, or refuse.
+//!
+//! No IO and no allocation in it (only the wait queue's storage may grow, to the largest length it has had). While
+//! nobody waits, the only lock is the one that an algorithm with a common order needs. How the choice is made is the
+//! balancers' business, what an endpoint is worth the roster's, who is next the wait queue's.
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cluster::ClusterSpec;
-use crate::units::{Address, EndpointId, HashKey, Time, Weight};
+use arc_swap::ArcSwap;
+use fastrand::Rng;
+use parking_lot::Mutex;
 
-/// A cluster at run time, shared by all workers. (Live state: in-flight counts, effective weights, ejections, wait queue.)
-pub struct Cluster {}
+use crate::endpoint::{Endpoint, Home};
+use crate::fault::{self, Fault};
+use crate::lease::{Failure, Lease, LeaseKind};
+use crate::roster::Roster;
+use crate::snapshot::{Field, Snapshot};
+use crate::tried::Tried;
+use crate::units::{HashKey, Time};
+use crate::wait::{Line, Ticket, WaitQueue, Waiter};
+
+/// A cluster at run time, shared by all workers.
+pub struct Cluster {
+    pub(crate) snapshot: ArcSwap<Snapshot>,
+    pub(crate) queue: WaitQueue,
+    pub(crate) roster: Mutex<Roster>,
+    /// Held by a reload from its beginning to its end, so that the roster's lock is held only for the swap.
+    pub(crate) reconfiguring: Mutex<()>,
+    /// The latest time that was told; for leases that are dropped, which are told none.
+    pub(crate) latest: AtomicU64,
+    pub(crate) home: Home,
+    pub(crate) phase: u64,
+}
 
 /// What a balancer may know of a session: never the request itself.
 pub struct Request<'a> {
     /// The key for hash balancers (for `source-hash`, of the client's address).
     pub key: Option<HashKey>,
-    /// Endpoints this session has tried already; used again only when no other is usable.
+    /// Endpoints this session has tried already; used again only when no other is usable. (A full one is usable: the
+    /// session waits for it.)
     pub tried: &'a Tried,
     /// Who waits when every usable endpoint is full, and the token to wake it by; `None` refuses instead of waiting.
     pub waiter: Option<(&'a Arc<dyn Waiter>, u64)>,
 }
 
-/// A short, bounded list of endpoints, without allocation (capacity 16; pushing beyond it forgets the oldest).
-#[derive(Clone, Debug, Default)]
-pub struct Tried {}
-impl Tried {
-    pub fn push(&mut self, endpoint: EndpointId) {
-        let _ = endpoint;
-        todo!()
-    }
-    pub fn contains(&self, endpoint: EndpointId) -> bool {
-        let _ = endpoint;
-        todo!()
-    }
-}
-
-/// Someone who can be handed a freed slot, from any thread. Called without locks held; must not block.
-pub trait Waiter: Send + Sync {
-    /// `token` is the one it waited by. A waiter that has left meanwhile just drops the lease: the slot passes on.
-    fn grant(&self, token: u64, lease: Lease);
-}
-
+/// What came of a request for an endpoint.
 pub enum Acquired {
+    /// An endpoint, counted.
     Lease(Lease),
+    /// Every usable endpoint is full: the waiter is told when it is its turn.
     Wait(Ticket),
+    /// Neither.
     Refused(Refusal),
 }
 
+/// Why a session gets no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// None is usable.
     NoEndpoint,
+    /// All are full, and so is the wait queue.
     QueueFull,
-    /* full, and `waiter` was None */ Full,
+    /// All are full, and the session does not want to wait.
+    Full,
 }
 
-/// A place in the wait queue. Dropping it leaves the queue.
-pub struct Ticket {}
-
-/// The right to use one endpoint. `established` at most once, `finish` exactly once; dropping it is `Outcome::Abandoned`.
-pub struct Lease {}
-impl Lease {
-    pub fn endpoint(&self) -> EndpointId {
-        todo!()
-    }
-    pub fn name(&self) -> &Arc<str> {
-        todo!()
-    }
-    pub fn address(&self) -> &Address {
-        todo!()
-    }
-    /// The first answer byte arrived: a success. Later calls do nothing.
-    pub fn established(&mut self, now: Time) {
-        let _ = now;
-        todo!()
-    }
-    pub fn finish(self, outcome: Outcome, now: Time) {
-        let _ = (outcome, now);
-        todo!()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It ended as it should.
-    Completed,
-    /// The endpoint failed before its first answer byte (ignored for weight and ejection after `established`).
-    Failed(Failure),
-    /// Ended by the client, the operator or this machine: says nothing about the endpoint.
-    Abandoned,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    Refused,
-    Unreachable,
-    ConnectTimeout,
-    Reset,
-    Closed,
-    FirstByteTimeout,
+/// What the balancers say, before anybody waits.
+enum Choice {
+    Leased(Lease),
+    AllFull,
+    NoneUsable,
 }
 
 impl Cluster {
-    /// `phase` shifts the start of round robin (random per process; 0 in exact tests). `now` is process start.
-    pub fn new(spec: ClusterSpec, phase: u64, now: Time) -> Arc<Self> {
-        let _ = (spec, phase, now);
-        todo!()
+    /// Chooses an endpoint for `request` and counts it, in one step.
+    ///
+    /// While others wait, they are served first. A session that waits keeps waiting when the last endpoint becomes
+    /// unusable (one may return before its time is over); a new one is refused at once.
+    pub fn acquire(self: &Arc<Self>, request: &Request<'_>, now: Time, rng: &mut Rng) -> Acquired {
+        if self.queue.is_empty() || fault::injected(Fault::ArrivalOvertakes) {
+            match self.choose(request.key, request.tried, now, rng) {
+                Choice::Leased(lease) => return Acquired::Lease(lease),
+                Choice::NoneUsable => return Acquired::Refused(Refusal::NoEndpoint),
+                Choice::AllFull => {}
+            }
+        }
+        self.acquire_in_line(request, now, rng)
     }
-    /// Swaps the snapshot; live state of endpoints with the same name and address is kept.
-    pub fn reconfigure(&self, spec: ClusterSpec, now: Time) {
-        let _ = (spec, now);
-        todo!()
-    }
-    pub fn acquire(
+
+    #[cold]
+    fn acquire_in_line(
         self: &Arc<Self>,
         request: &Request<'_>,
         now: Time,
-        rng: &mut fastrand::Rng,
+        rng: &mut Rng,
     ) -> Acquired {
-        let _ = (request, now, rng);
-        todo!()
+        let mut locked = self.queue.announce();
+        self.assign(&mut locked.line, now);
+        let acquired = match self.choose(request.key, request.tried, now, rng) {
+            Choice::Leased(lease) => Acquired::Lease(lease),
+            Choice::NoneUsable => Acquired::Refused(Refusal::NoEndpoint),
+            Choice::AllFull => self.join(&mut locked.line, request),
+        };
+        drop(locked);
+        self.queue.deliver();
+        acquired
     }
-    /// Lets time pass: ends ejections, advances slow start, grants slots that became free. Call it every 100 ms or so.
-    pub fn tick(&self, now: Time) {
-        let _ = now;
-        todo!()
+
+    fn join(self: &Arc<Self>, line: &mut Line, request: &Request<'_>) -> Acquired {
+        let Some((waiter, token)) = request.waiter else {
+            return Acquired::Refused(Refusal::Full);
+        };
+        if line.len() >= self.snapshot.load().spec.queue_max {
+            return Acquired::Refused(Refusal::QueueFull);
+        }
+        let place = line.join(waiter, token, request);
+        Acquired::Wait(Ticket::new(Arc::clone(self), place))
     }
-    pub fn status(&self, now: Time) -> ClusterStatus {
-        let _ = now;
-        todo!()
+
+    /// Serves those who wait, after something made room. `now` is unknown to a lease that was dropped.
+    pub(crate) fn serve_waiters(&self, now: Option<Time>) {
+        let now = now.unwrap_or_else(|| Time::from_micros(self.latest.load(Ordering::Relaxed)));
+        let mut locked = self.queue.lock();
+        self.assign(&mut locked.line, now);
+        drop(locked);
+        self.queue.deliver();
     }
-    /// Dry run: who would get this request, and why not each other one. Changes nothing.
-    pub fn explain(&self, request: &Request<'_>, now: Time) -> Explanation {
-        let _ = (request, now);
-        todo!()
+
+    /// Gives every free slot to the first in the line who can use it.
+    ///
+    /// Those who have tried nothing can use any usable endpoint. So once one of them gets nothing, nobody behind gets
+    /// anything, and the walk ends: it passes over no more than the retrying sessions at the head of the line.
+    fn assign(&self, line: &mut Line, now: Time) {
+        let mut index = 0;
+        while let Some((waiting, rng)) = line.nth(index) {
+            let place = waiting.place();
+            match self.choose(waiting.key, &waiting.tried, now, rng) {
+                Choice::Leased(lease) => line.grant(place, lease),
+                Choice::AllFull | Choice::NoneUsable if waiting.tried.is_empty() => break,
+                Choice::AllFull | Choice::NoneUsable => index += 1,
+            }
+        }
+    }
+
+    fn choose(&self, key: Option<HashKey>, tried: &Tried, now: Time, rng: &mut Rng) -> Choice {
+        let snapshot = self.snapshot.load();
+        let field = Field::new(&snapshot, key, tried);
+        if let Some(position) = self.claim_trial(&field, now) {
+            return lease(&snapshot, position, LeaseKind::Trial);
+        }
+        match snapshot.balancer.pick(&field, rng) {
+            Some(position) => lease(&snapshot, position, LeaseKind::Ordinary),
+            None if snapshot.is_usable() => Choice::AllFull,
+            None => Choice::NoneUsable,
+        }
+    }
+
+    /// Does not wait for the roster: another session can take the trial.
+    fn claim_trial(&self, field: &Field<'_>, now: Time) -> Option<usize> {
+        if !field.snapshot.is_trial_due(now) {
+            return None;
+        }
+        let mut roster = self.roster.try_lock()?;
+        let is_present = std::ptr::eq(Arc::as_ptr(&self.snapshot.load()), field.snapshot);
+        is_present.then(|| roster.claim_trial(field, now)).flatten()
+    }
+
+    /// A lease reports a failure that counts.
+    pub(crate) fn note_failure(
+        &self,
+        endpoint: &Endpoint,
+        failure: Failure,
+        kind: LeaseKind,
+        now: Time,
+    ) {
+        self.note_time(now);
+        let mut roster = self.roster.lock();
+        if let Some(position) = endpoint.position() {
+            let snapshot = self.snapshot.load();
+            roster.failed(&snapshot, position, (failure, kind), now);
+        }
+    }
+
+    /// A lease reports a success that changes something. It may make an endpoint usable, so waiters are served.
+    pub(crate) fn note_success(&self, endpoint: &Endpoint, now: Time) {
+        self.note_time(now);
+        let mut roster = self.roster.lock();
+        if let Some(position) = endpoint.position() {
+            let snapshot = self.snapshot.load();
+            roster.succeeded(&snapshot, position, now);
+        }
+        drop(roster);
+        self.serve_if_waiting(now);
+    }
+
+    pub(crate) fn serve_if_waiting(&self, now: Time) {
+        if !self.queue.is_empty() {
+            self.serve_waiters(Some(now));
+        }
+    }
+
+    pub(crate) fn note_time(&self, now: Time) {
+        self.latest.fetch_max(now.as_micros(), Ordering::Relaxed);
+    }
+
+    pub(crate) const fn queue(&self) -> &WaitQueue {
+        &self.queue
     }
 }
 
-pub struct ClusterStatus {
-    pub name: Arc<str>,
-    pub waiting: usize,
-    pub queue_max: usize,
-    pub endpoints: Vec<EndpointStatus>,
-}
-
-pub struct EndpointStatus {
-    pub id: EndpointId,
-    pub name: Arc<str>,
-    pub address: Address,
-    pub state: EndpointState,
-    pub backup: bool,
-    pub weight: Weight,
-    pub effective_weight: u32,
-    pub in_flight: u32,
-    pub max_connections: Option<u32>,
-    /// Leases given out, sessions established, failures: since process start.
-    pub leases: u64,
-    pub established: u64,
-    pub failures: u64,
-    pub last_failure: Option<(Failure, Time)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointState {
-    Up,
-    SlowStart,
-    /* at effective weight 0 */ OnTrial,
-    Ejected { until: Time },
-    Disabled,
-    /* removed by a reload, finishing */ Draining,
-}
-
-pub struct Explanation {
-    pub chosen: Option<EndpointId>,
-    pub verdicts: Vec<(EndpointId, Arc<str>, Verdict)>,
-}
-
-/// Why an endpoint would, or would not, get a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Chosen,
-    /* usable; the text says why another is preferred, e.g. "current 3 < 5" */
-    Usable(String),
-    WeightZero,
-    Disabled,
-    Ejected { until: Time },
-    Full { in_flight: u32, max: u32 },
-    OnTrial { next: Time },
-    BackupIdle,
-    AlreadyTried,
-    OverBoundedLoad,
+fn lease(snapshot: &Snapshot, position: usize, kind: LeaseKind) -> Choice {
+    Choice::Leased(Lease::new(Arc::clone(&snapshot.endpoints[position]), kind))
 }

@@ -2,12 +2,41 @@
 //!
 //! Plain synchronous values that are given the time, a random source and facts, and return a decision. This crate never
 //! reads a clock, a random source or a socket, and no request type of any protocol reaches it.
+//!
+//! Where to read: [`Cluster::acquire`] in `acquire.rs` is the one critical section, in which an endpoint is chosen and
+//! counted. `balance/` holds an algorithm per file; `snapshot.rs` what they see; `roster.rs` and `condition.rs` how
+//! failures, successes and time change it; `wait.rs` the queue of those who found every endpoint full.
+//!
+//! Locks, in the order in which they may be taken (each is left out where it is not needed): `reconfiguring`, the wait
+//! queue's line, the roster, a balancer's rotation. None is held while a [`Waiter`] is called.
 
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod balance;
 mod cluster;
+mod condition;
+mod ejection;
+mod endpoint;
+mod fade;
+mod fault;
+mod lease;
+mod reconfigure;
+mod report;
+mod retry;
+mod roster;
+mod snapshot;
+mod tried;
 pub mod units;
+mod wait;
 
-pub use acquire::*;
+#[cfg(test)]
+mod tests;
+
+pub use acquire::{Acquired, Cluster, Refusal, Request};
 pub use cluster::*;
+pub use lease::{Failure, Lease, Outcome};
+pub use report::{ClusterStatus, EndpointState, EndpointStatus, Explanation, Verdict};
+pub use retry::{AttemptPolicy, Candidates, NextAttempt};
+pub use tried::Tried;
+pub use wait::{Ticket, Waiter};

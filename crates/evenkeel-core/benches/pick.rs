@@ -1,0 +1,170 @@
+//! What a pick costs: `acquire` and `finish` of one session, for every algorithm.
+//!
+//! Alone among 10 and 1,000 endpoints, then with 8 threads at once. Run with `cargo bench -p evenkeel-core`, or with the
+//! profile that packages are built with: `cargo bench -p evenkeel-core --profile dist`. Each figure is the median of
+//! several rounds. The targets it is held against are in `docs/decisions/0002-balancing.md`.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::hint::black_box;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use evenkeel_core::units::{Address, HashKey, Time, Weight};
+use evenkeel_core::{
+    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, HashPolicy, Outcome, Request,
+    TrialPolicy, Tried, WhenNone,
+};
+use fastrand::Rng;
+
+const ROUNDS: usize = 7;
+const THREADS: usize = 8;
+
+fn main() {
+    println!(
+        "nanoseconds a pick      10 endpoints   1,000 endpoints   8 threads / 1 thread (10 endpoints)"
+    );
+    for (name, balance) in algorithms() {
+        let small = cluster(spec(balance, 10));
+        let large = cluster(spec(balance, 1000));
+        let ratio = rate_of_threads(&small, THREADS) / rate_of_threads(&small, 1);
+        println!(
+            "{name:<24}{:>12.1}{:>18.1}{ratio:>24.2}",
+            alone(&small, 200_000),
+            alone(&large, 5_000)
+        );
+    }
+    let limited = ("round-robin, limits", [10, 1000].map(with_limits));
+    let substitute = ("hash, substitute", [10, 1000].map(half_disabled));
+    for (name, specs) in [limited, substitute] {
+        let [small, large] = specs.map(cluster);
+        println!(
+            "{name:<24}{:>12.1}{:>18.1}",
+            alone(&small, 200_000),
+            alone(&large, 5_000)
+        );
+    }
+    for endpoints in [10, 100, 1000] {
+        let begin = Instant::now();
+        black_box(cluster(spec(hash(), endpoints)));
+        println!(
+            "hash, new snapshot of {endpoints:>4} endpoints: {:?}",
+            begin.elapsed()
+        );
+    }
+}
+
+fn algorithms() -> [(&'static str, Balance); 5] {
+    [
+        ("round-robin", Balance::RoundRobin),
+        ("random", Balance::Random),
+        ("two-choices", Balance::TwoChoices),
+        ("least-connections", Balance::LeastConnections),
+        ("hash", hash()),
+    ]
+}
+
+fn hash() -> Balance {
+    Balance::Hash(HashPolicy::default())
+}
+
+fn spec(balance: Balance, endpoints: usize) -> ClusterSpec {
+    ClusterSpec {
+        name: "bench".into(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
+        balance,
+        trials: TrialPolicy::default(),
+        ejection: None,
+        slow_start: Duration::ZERO,
+        queue_max: 0,
+        when_none: WhenNone::Fail,
+    }
+}
+
+/// Weights 1 to 5.
+fn endpoint(number: usize) -> EndpointSpec {
+    let port = u16::try_from(number).expect("at most 1,000");
+    EndpointSpec {
+        name: format!("endpoint-{number}").into(),
+        address: Address::Ip(SocketAddr::from(([127, 0, 0, 1], port))),
+        weight: Weight::new(u32::from(port) % 5 + 1).expect("small"),
+        backup: false,
+        disabled: false,
+        max_connections: None,
+    }
+}
+
+fn with_limits(endpoints: usize) -> ClusterSpec {
+    let mut spec = spec(Balance::RoundRobin, endpoints);
+    for endpoint in &mut spec.endpoints {
+        endpoint.max_connections = NonZeroU32::new(1000);
+    }
+    spec
+}
+
+/// Every other endpoint is out, so that half of the keys go to a substitute.
+fn half_disabled(endpoints: usize) -> ClusterSpec {
+    let mut spec = spec(hash(), endpoints);
+    for endpoint in spec.endpoints.iter_mut().step_by(2) {
+        endpoint.disabled = true;
+    }
+    spec
+}
+
+fn cluster(spec: ClusterSpec) -> Arc<Cluster> {
+    Cluster::new(spec, 0, Time::ZERO)
+}
+
+/// Nanoseconds of one pick, on one thread.
+fn alone(cluster: &Arc<Cluster>, picks: u32) -> f64 {
+    let rounds = (0..ROUNDS).map(|round| {
+        let begin = Instant::now();
+        pick_many(cluster, picks, round as u64);
+        begin.elapsed().as_nanos() as f64 / f64::from(picks)
+    });
+    median(rounds.collect())
+}
+
+/// Picks per second of `threads` threads together.
+fn rate_of_threads(cluster: &Arc<Cluster>, threads: usize) -> f64 {
+    const PICKS: u32 = 400_000;
+    let rounds = (0..ROUNDS).map(|_| {
+        let start = Barrier::new(threads + 1);
+        let begin = std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    pick_many(cluster, PICKS, thread as u64);
+                });
+            }
+            start.wait();
+            Instant::now()
+        });
+        f64::from(PICKS) * threads as f64 / begin.elapsed().as_secs_f64()
+    });
+    median(rounds.collect())
+}
+
+fn pick_many(cluster: &Arc<Cluster>, picks: u32, seed: u64) {
+    let mut rng = Rng::with_seed(seed);
+    let tried = Tried::default();
+    for _ in 0..picks {
+        let request = Request {
+            key: Some(HashKey(rng.u64(..))),
+            tried: &tried,
+            waiter: None,
+        };
+        match cluster.acquire(&request, Time::ZERO, &mut rng) {
+            Acquired::Lease(lease) => black_box(lease).finish(Outcome::Completed, Time::ZERO),
+            Acquired::Wait(_) | Acquired::Refused(_) => panic!("nothing is full here"),
+        }
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}

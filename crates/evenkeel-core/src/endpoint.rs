@@ -1,0 +1,174 @@
+//! One endpoint's identity and counts, shared by the snapshots that list it and the leases that use it.
+//!
+//! It outlives snapshots: an endpoint that a reload has removed lives on until its last lease ends. Its counts are
+//! atomics of its own, so that algorithms without a common order need no lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use crate::acquire::Cluster;
+use crate::fault::{self, Fault};
+use crate::units::{Address, EndpointId, Time};
+
+/// See the module's documentation.
+pub(crate) struct Endpoint {
+    in_flight: AtomicU32,
+    /// Whether a success would change its condition. Spares every success on a healthy endpoint the roster's lock.
+    unsettled: AtomicBool,
+    /// Where the present snapshot lists it; written and read under the roster's lock.
+    position: AtomicU32,
+    leases: AtomicU64,
+    established: AtomicU64,
+    failures: AtomicU64,
+    id: EndpointId,
+    name: Arc<str>,
+    address: Address,
+    home: Home,
+}
+
+/// The way back from an endpoint to its cluster.
+#[derive(Clone)]
+pub(crate) struct Home {
+    pub(crate) cluster: Weak<Cluster>,
+    /// The length of the cluster's wait queue.
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+/// What an endpoint has done since process start.
+pub(crate) struct Totals {
+    pub(crate) leases: u64,
+    pub(crate) established: u64,
+    pub(crate) failures: u64,
+}
+
+impl Endpoint {
+    pub(crate) fn new(name: Arc<str>, address: Address, home: Home) -> Self {
+        Self {
+            in_flight: AtomicU32::new(0),
+            unsettled: AtomicBool::new(false),
+            position: AtomicU32::new(DETACHED),
+            leases: AtomicU64::new(0),
+            established: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            id: EndpointId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
+            name,
+            address,
+            home,
+        }
+    }
+
+    pub(crate) const fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    pub(crate) const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Takes a slot unless `limit` are taken. Exact over all threads: the count never passes the limit, not for a moment.
+    #[inline]
+    pub(crate) fn reserve(&self, limit: u32) -> bool {
+        let taken = if limit == NO_LIMIT || fault::injected(Fault::LimitIgnored) {
+            self.in_flight.fetch_add(1, Ordering::AcqRel);
+            true
+        } else {
+            self.in_flight
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |held| {
+                    (held < limit).then_some(held + 1)
+                })
+                .is_ok()
+        };
+        if taken {
+            self.leases.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Gives a slot back, and hands it to whoever waits.
+    ///
+    /// The order matters: first the slot is free, then the queue is looked at, both sequentially consistent. A session
+    /// that joins the queue does the reverse (`wait.rs`: first it is in the queue, then it looks for a free slot). So
+    /// at least one of the two sees the other, and no slot is free while somebody who could use it sleeps.
+    #[inline]
+    pub(crate) fn release(&self, now: Option<Time>) {
+        if !fault::injected(Fault::SlotLeaks) {
+            self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        }
+        if self.home.waiting.load(Ordering::SeqCst) > 0 && !fault::injected(Fault::WakeUpLost) {
+            self.wake_waiters(now);
+        }
+    }
+
+    #[cold]
+    fn wake_waiters(&self, now: Option<Time>) {
+        if let Some(cluster) = self.home.cluster.upgrade() {
+            cluster.serve_waiters(now);
+        }
+    }
+
+    /// `None` once the cluster is gone: leases may outlive it.
+    pub(crate) fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.home.cluster.upgrade()
+    }
+
+    pub(crate) fn count_established(&self) {
+        self.established.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            leases: self.leases.load(Ordering::Relaxed),
+            established: self.established.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.unsettled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn mark_settled(&self, settled: bool) {
+        self.unsettled.store(!settled, Ordering::Relaxed);
+    }
+
+    /// `None` for an endpoint that a reload has removed.
+    pub(crate) fn position(&self) -> Option<usize> {
+        match self.position.load(Ordering::Relaxed) {
+            DETACHED => None,
+            position => usize::try_from(position).ok(),
+        }
+    }
+
+    pub(crate) fn place_at(&self, position: usize) {
+        let position = u32::try_from(position).unwrap_or(DETACHED);
+        self.position.store(position, Ordering::Relaxed);
+    }
+
+    pub(crate) fn detach(&self) {
+        self.position.store(DETACHED, Ordering::Relaxed);
+    }
+}
+
+/// As a limit: none.
+pub(crate) const NO_LIMIT: u32 = u32::MAX;
+
+/// As a position: in no present snapshot.
+const DETACHED: u32 = u32::MAX;
+
+/// Identities are unique in the process, not only in a cluster: a session that goes on to another cluster takes its
+/// list of tried endpoints along. Nothing is ever decided by the number itself.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -1,0 +1,219 @@
+//! The conditions of a cluster's endpoints, and what follows from them for the shares that balancers go by.
+//!
+//! Behind one lock that no ordinary choice takes: only failures, recoveries, trials, the passing of time and reloads do.
+
+use std::sync::Arc;
+
+use crate::cluster::{EjectionPolicy, EndpointSpec, WhenNone};
+use crate::condition::Condition;
+use crate::endpoint::Endpoint;
+use crate::fault::{self, Fault};
+use crate::lease::{Failure, LeaseKind};
+use crate::snapshot::{Field, Snapshot};
+use crate::units::{Time, Weight};
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(crate) struct Roster {
+    /// By position in the present snapshot.
+    pub(crate) conditions: Vec<Condition>,
+    /// Removed by a reload and not finished. As many as there are leases on them, at the most.
+    pub(crate) draining: Vec<Member>,
+}
+
+/// An endpoint with everything the cluster knows of it, between two snapshots or after its last one.
+pub(crate) struct Member {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) condition: Condition,
+    pub(crate) spec: EndpointSpec,
+}
+
+/// Which endpoints share the work at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// The ordinary ones.
+    Primaries,
+    /// No primary is usable. (A full one is: sessions wait for it, as in HAProxy.)
+    Backups,
+    /// None is usable, and `when_none` says to use all that the operator has not taken out.
+    Everyone,
+    /// None is usable.
+    Nobody,
+}
+
+impl Roster {
+    /// A failure that counts: effective weight, perhaps ejection.
+    pub(crate) fn failed(
+        &mut self,
+        snapshot: &Snapshot,
+        position: usize,
+        (failure, kind): (Failure, LeaseKind),
+        now: Time,
+    ) {
+        let Some(condition) = self.conditions.get_mut(position) else {
+            return;
+        };
+        condition.failed(failure, kind, &snapshot.spec.trials, now);
+        if let Some(policy) = &snapshot.spec.ejection
+            && self.may_eject(snapshot, position, policy)
+        {
+            self.conditions[position].eject(policy, now);
+        }
+        self.refresh(snapshot, now);
+    }
+
+    /// A success: the first answer byte.
+    pub(crate) fn succeeded(&mut self, snapshot: &Snapshot, position: usize, now: Time) {
+        if let Some(condition) = self.conditions.get_mut(position) {
+            condition.succeeded(snapshot.spec.endpoints[position].weight);
+            self.refresh(snapshot, now);
+        }
+    }
+
+    /// Ends ejections, advances slow start, forgets removed endpoints that have finished.
+    pub(crate) fn pass_time(&mut self, snapshot: &Snapshot, now: Time) {
+        for condition in &mut self.conditions {
+            condition.pass_time(snapshot.spec.slow_start, now);
+        }
+        self.draining
+            .retain(|draining| draining.endpoint.in_flight() > 0);
+        self.refresh(snapshot, now);
+    }
+
+    /// Takes a slot on an endpoint whose trial is due, if there is one that this session may be given.
+    pub(crate) fn claim_trial(&mut self, field: &Field<'_>, now: Time) -> Option<usize> {
+        let position = self.due_trial(field, now)?;
+        if !field.reserve(position) {
+            return None;
+        }
+        self.conditions[position].claim_trial(&field.snapshot.spec.trials, now);
+        self.refresh(field.snapshot, now);
+        Some(position)
+    }
+
+    /// The first endpoint whose trial is due and would go to this session.
+    pub(crate) fn due_trial(&self, field: &Field<'_>, now: Time) -> Option<usize> {
+        if fault::injected(Fault::NoTrials) || !field.snapshot.is_trial_due(now) {
+            return None;
+        }
+        let tier = self.tier(field.snapshot);
+        (0..field.len()).find(|&position| {
+            self.is_on_trial(field.snapshot, tier, position)
+                && self.conditions[position].fade().next_trial() <= now
+                && field.has_room(position)
+                && !field.is_tried(position)
+                && field.snapshot.balancer.may_try(field, position)
+        })
+    }
+
+    /// Works out every share anew. 4,096 endpoints take some microseconds, a few times a second unless much fails.
+    pub(crate) fn refresh(&self, snapshot: &Snapshot, now: Time) {
+        let tier = self.tier(snapshot);
+        let all_floored = self.all_floored(snapshot, tier);
+        let mut total = 0;
+        let mut next_trial = Time::NEVER;
+        for (position, condition) in self.conditions.iter().enumerate() {
+            let weight = snapshot.spec.endpoints[position].weight;
+            snapshot.endpoints[position].mark_settled(condition.is_settled(weight));
+            let share = self.share(snapshot, (tier, all_floored), position, now);
+            snapshot.set_share(position, share);
+            total += i64::from(share);
+            if share == 0 && self.is_member(snapshot, tier, position) {
+                next_trial = next_trial.min(condition.fade().next_trial());
+            }
+        }
+        snapshot.set_usable(total > 0);
+        snapshot.set_next_trial(next_trial);
+        if let Some(rotation) = snapshot.balancer.rotation() {
+            rotation.lock().rescale(total);
+        }
+    }
+
+    fn share(
+        &self,
+        snapshot: &Snapshot,
+        (tier, all_floored): (Tier, bool),
+        position: usize,
+        now: Time,
+    ) -> u32 {
+        if !self.is_member(snapshot, tier, position) {
+            return 0;
+        }
+        let condition = &self.conditions[position];
+        let weight = if all_floored && !fault::injected(Fault::WeightDecidesAvailability) {
+            snapshot.spec.endpoints[position].weight.get()
+        } else {
+            condition.fade().effective()
+        };
+        condition.share_of(weight, snapshot.spec.slow_start, now)
+    }
+
+    fn tier(&self, snapshot: &Snapshot) -> Tier {
+        let mut tier = Tier::Nobody;
+        for (position, spec) in snapshot.spec.endpoints.iter().enumerate() {
+            if !self.is_usable(spec, position) {
+                continue;
+            }
+            if !spec.backup {
+                return Tier::Primaries;
+            }
+            tier = Tier::Backups;
+        }
+        match (tier, snapshot.spec.when_none) {
+            (Tier::Nobody, WhenNone::UseAll) => Tier::Everyone,
+            _ => tier,
+        }
+    }
+
+    fn is_member(&self, snapshot: &Snapshot, tier: Tier, position: usize) -> bool {
+        let spec = &snapshot.spec.endpoints[position];
+        match tier {
+            Tier::Primaries => !spec.backup && self.is_usable(spec, position),
+            Tier::Backups => spec.backup && self.is_usable(spec, position),
+            Tier::Everyone => is_in_service(spec),
+            Tier::Nobody => false,
+        }
+    }
+
+    fn is_usable(&self, spec: &EndpointSpec, position: usize) -> bool {
+        is_in_service(spec) && !self.conditions[position].is_ejected()
+    }
+
+    /// Whether effective weight has nothing to say, because every endpoint of the tier is at 0.
+    fn all_floored(&self, snapshot: &Snapshot, tier: Tier) -> bool {
+        (0..snapshot.len()).all(|position| {
+            !self.is_member(snapshot, tier, position)
+                || self.conditions[position].fade().is_floored()
+        })
+    }
+
+    /// Whether it takes timed trials only, because another one is above effective weight 0.
+    fn is_on_trial(&self, snapshot: &Snapshot, tier: Tier, position: usize) -> bool {
+        snapshot.share(position) == 0 && self.is_member(snapshot, tier, position)
+    }
+
+    /// Never more than the policy's share of the cluster, and never the last usable endpoint.
+    fn may_eject(&self, snapshot: &Snapshot, position: usize, policy: &EjectionPolicy) -> bool {
+        self.conditions[position].wants_ejection(policy)
+            && self.ejected() < policy.quota(snapshot.len())
+            && (self.is_another_usable(snapshot, position)
+                || fault::injected(Fault::LastOneEjected))
+    }
+
+    fn ejected(&self) -> usize {
+        self.conditions
+            .iter()
+            .filter(|condition| condition.is_ejected())
+            .count()
+    }
+
+    fn is_another_usable(&self, snapshot: &Snapshot, position: usize) -> bool {
+        let mut endpoints = snapshot.spec.endpoints.iter().enumerate();
+        endpoints.any(|(other, spec)| other != position && self.is_usable(spec, other))
+    }
+}
+
+/// Whether the operator lets it take new work.
+fn is_in_service(spec: &EndpointSpec) -> bool {
+    (!spec.disabled || fault::injected(Fault::DisabledUsed)) && spec.weight > Weight::ZERO
+}

@@ -1,0 +1,168 @@
+//! What the balancers see: an immutable list of endpoints, and beside it what each is worth at this moment.
+//!
+//! A [`Snapshot`] is swapped whole by a reload. The shares in it are derived from the endpoints' conditions by the
+//! roster, which alone writes them; balancers read them without a lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crate::balance::Balancer;
+use crate::cluster::ClusterSpec;
+use crate::endpoint::{Endpoint, NO_LIMIT};
+use crate::tried::Tried;
+use crate::units::{EndpointId, HashKey, Time};
+
+/// A cluster as one reload left it.
+pub(crate) struct Snapshot {
+    pub(crate) spec: ClusterSpec,
+    /// In the order of the specification, as everything here that is indexed by position.
+    pub(crate) endpoints: Vec<Arc<Endpoint>>,
+    pub(crate) balancer: Box<dyn Balancer>,
+    ids: Vec<EndpointId>,
+    /// The most leases at one time, or [`NO_LIMIT`].
+    limits: Vec<u32>,
+    is_limited: bool,
+    /// Weight times percent; 0 takes part in nothing but trials.
+    shares: Vec<AtomicU32>,
+    is_usable: AtomicBool,
+    /// When the first trial of all is due, in microseconds.
+    next_trial: AtomicU64,
+}
+
+impl Snapshot {
+    /// With all shares 0: the roster fills them in.
+    pub(crate) fn new(
+        spec: ClusterSpec,
+        endpoints: Vec<Arc<Endpoint>>,
+        balancer: Box<dyn Balancer>,
+    ) -> Self {
+        let limits: Vec<u32> = spec
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.max_connections.map_or(NO_LIMIT, u32::from))
+            .collect();
+        Self {
+            ids: endpoints.iter().map(|endpoint| endpoint.id()).collect(),
+            is_limited: limits.iter().any(|&limit| limit != NO_LIMIT),
+            shares: limits.iter().map(|_| AtomicU32::new(0)).collect(),
+            is_usable: AtomicBool::new(false),
+            next_trial: AtomicU64::new(Time::NEVER.as_micros()),
+            limits,
+            spec,
+            endpoints,
+            balancer,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.endpoints.len()
+    }
+
+    #[inline]
+    pub(crate) fn share(&self, position: usize) -> u32 {
+        self.shares[position].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn limit(&self, position: usize) -> u32 {
+        self.limits[position]
+    }
+
+    /// Whether any endpoint may be used, full or not.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_usable.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn is_trial_due(&self, now: Time) -> bool {
+        self.next_trial.load(Ordering::Relaxed) <= now.as_micros()
+    }
+
+    pub(crate) fn set_share(&self, position: usize, share: u32) {
+        self.shares[position].store(share, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_usable(&self, usable: bool) {
+        self.is_usable.store(usable, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_next_trial(&self, next: Time) {
+        self.next_trial.store(next.as_micros(), Ordering::Relaxed);
+    }
+}
+
+/// A snapshot as one session sees it.
+///
+/// *Usable* is an endpoint with a share, full or not: a session waits for a full one rather than use a backup or one
+/// that it has tried. *Open* is one that this session may be given now.
+pub(crate) struct Field<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) key: Option<HashKey>,
+    tried: &'a Tried,
+    /// Whether a usable endpoint is left that this session has not tried.
+    avoids_tried: bool,
+    /// Whether a share alone does not make an endpoint open.
+    is_picky: bool,
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, key: Option<HashKey>, tried: &'a Tried) -> Self {
+        let avoids_tried = !tried.is_empty()
+            && (0..snapshot.len())
+                .any(|i| snapshot.share(i) > 0 && !tried.contains(snapshot.ids[i]));
+        Self {
+            snapshot,
+            key,
+            tried,
+            avoids_tried,
+            is_picky: snapshot.is_limited || avoids_tried,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.snapshot.len()
+    }
+
+    /// The share of an open endpoint; 0 if it is not open.
+    #[inline]
+    pub(crate) fn open_share(&self, position: usize) -> u32 {
+        let share = self.snapshot.share(position);
+        if share == 0 || !self.is_picky {
+            share
+        } else if !self.has_room(position) || self.is_avoided(position) {
+            0
+        } else {
+            share
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self, position: usize) -> bool {
+        self.open_share(position) > 0
+    }
+
+    #[inline]
+    pub(crate) fn in_flight(&self, position: usize) -> u32 {
+        self.snapshot.endpoints[position].in_flight()
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self, position: usize) -> bool {
+        let limit = self.snapshot.limit(position);
+        limit == NO_LIMIT || self.in_flight(position) < limit
+    }
+
+    pub(crate) fn is_tried(&self, position: usize) -> bool {
+        self.tried.contains(self.snapshot.ids[position])
+    }
+
+    /// Whether it is passed over because another one has not been tried yet.
+    pub(crate) fn is_avoided(&self, position: usize) -> bool {
+        self.avoids_tried && self.is_tried(position)
+    }
+
+    /// Takes a slot at `position`; `false` if another thread took the last one.
+    #[inline]
+    pub(crate) fn reserve(&self, position: usize) -> bool {
+        self.snapshot.endpoints[position].reserve(self.snapshot.limit(position))
+    }
+}

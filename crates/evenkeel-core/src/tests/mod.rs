@@ -1,0 +1,16 @@
+//! The rules of the core, one by one, against the public interface.
+//!
+//! "Fault #n" names a kind of fault that other balancers have had; the numbers are listed in
+//! `docs/decisions/0002-balancing.md`.
+
+pub(crate) mod world;
+
+mod availability;
+mod balancing;
+mod ejection;
+mod explain;
+mod hashing;
+mod limits;
+mod reload;
+mod threads;
+mod weight;
