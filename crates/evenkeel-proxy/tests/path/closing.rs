@@ -1,0 +1,254 @@
+//! Every kind of close: after an end of stream all bytes have arrived, after a reset an exact prefix.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use evenkeel_proxy::telemetry::reason::Reason;
+
+use crate::world::{
+    Endpoint, World, assert_prefix, assert_same, bytes_of, eventually, read_all, read_exactly,
+    read_to_reset, reset,
+};
+
+const MEGABYTE: usize = 1 << 20;
+
+/// An endpoint that hands its connections to the test.
+fn handing_over() -> (Endpoint, Receiver<TcpStream>) {
+    let (sender, receiver) = channel();
+    (
+        Endpoint::serving("handed", move |stream| sender.send(stream).unwrap()),
+        receiver,
+    )
+}
+
+/// A client and its endpoint's side of the session, which have exchanged a byte each way.
+fn connected(world: &World, accepted: &Receiver<TcpStream>) -> (TcpStream, TcpStream) {
+    let mut client = world.connect();
+    client.write_all(b"?").unwrap();
+    let mut endpoint = accepted.recv().unwrap();
+    assert_eq!(read_exactly(&mut endpoint, 1), b"?");
+    endpoint.write_all(b"!").unwrap();
+    assert_eq!(read_exactly(&mut client, 1), b"!");
+    (client, endpoint)
+}
+
+/// The endpoint ends first and still gets everything the client sends afterwards.
+#[test]
+fn an_endpoint_may_end_first_and_read_on() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    let answer = bytes_of(1, MEGABYTE);
+    upstream.write_all(&answer).unwrap();
+    upstream.shutdown(Shutdown::Write).unwrap();
+    assert_same(&read_all(&mut client), &answer);
+
+    let request = bytes_of(2, MEGABYTE);
+    client.write_all(&request).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_same(&read_all(&mut upstream), &request);
+    assert_eq!(world.next_record().reason, Reason::Done);
+}
+
+/// The client sends and closes outright; the endpoint gets all of it and its end.
+#[test]
+fn a_client_may_send_and_close() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    let request = bytes_of(3, MEGABYTE);
+    let sent = request.clone();
+    let sending = std::thread::spawn(move || client.write_all(&sent).unwrap());
+    assert_same(&read_all(&mut upstream), &request);
+    sending.join().unwrap();
+    drop(upstream);
+    assert_eq!(world.next_record().reason, Reason::Done);
+}
+
+/// The client sends and closes, and only then the endpoint answers, into the void: the closed client's kernel resets the
+/// connection, but what the client had sent before its end arrives all the same.
+#[test]
+fn a_client_that_closes_and_refuses_the_answer_has_still_said_all() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    // It fits into the first window: with the end of stream it has arrived before any reset can.
+    let request = bytes_of(4, 40_000);
+    client.write_all(&request).unwrap();
+    drop(client);
+    upstream.write_all(b"progress").unwrap();
+    assert_same(&read_all(&mut upstream), &request);
+    upstream.write_all(b"and more").unwrap();
+    drop(upstream);
+    assert_eq!(world.next_record().reason, Reason::ClientReset);
+}
+
+/// The endpoint answers and closes outright; the client gets all of it and its end.
+#[test]
+fn an_endpoint_may_send_and_close() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    let answer = bytes_of(5, MEGABYTE);
+    let sent = answer.clone();
+    let sending = std::thread::spawn(move || upstream.write_all(&sent).unwrap());
+    assert_same(&read_all(&mut client), &answer);
+    sending.join().unwrap();
+    drop(client);
+    assert_eq!(world.next_record().reason, Reason::Done);
+}
+
+/// The endpoint answers in full and closes without reading the rest of the request. Its kernel resets the connection, and the
+/// client, which is still sending, gets the whole answer and an end of stream nevertheless.
+#[test]
+fn an_answer_outlives_the_request_that_nobody_reads() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let mut client = world.connect();
+    let request = bytes_of(6, 8 * MEGABYTE);
+    let mut writer = client.try_clone().unwrap();
+    let sending = std::thread::spawn(move || writer.write_all(&request).is_ok());
+
+    let mut upstream = accepted.recv().unwrap();
+    read_exactly(&mut upstream, 1000);
+    upstream.write_all(b"too long; see you").unwrap();
+    upstream.shutdown(Shutdown::Write).unwrap();
+    // The end of the answer is on its way before the reset is.
+    let mut first = [0; 4];
+    client.read_exact(&mut first).unwrap();
+    drop(upstream);
+
+    assert_eq!(&first, b"too ");
+    assert_eq!(read_all(&mut client), b"long; see you");
+    client.shutdown(Shutdown::Write).unwrap_or_default();
+    sending.join().unwrap();
+    drop(client);
+    assert_eq!(world.next_record().bytes_down, 17);
+}
+
+/// A client's reset reaches the endpoint as a reset, and what came before it is a prefix.
+#[test]
+fn a_clients_reset_is_carried_on() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    let request = bytes_of(7, 100_000);
+    client.write_all(&request).unwrap();
+    reset(client);
+    assert_prefix(&read_to_reset(&mut upstream), &request);
+    assert_eq!(world.next_record().reason, Reason::ClientReset);
+}
+
+/// An endpoint's reset reaches the client as a reset, after what the endpoint had sent.
+#[test]
+fn an_endpoints_reset_is_carried_on() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    let answer = bytes_of(8, 50_000);
+    upstream.write_all(&answer).unwrap();
+    // All of it is in the client's hands before the reset.
+    assert_same(&read_exactly(&mut client, answer.len()), &answer);
+    upstream.write_all(b"and more").unwrap();
+    reset(upstream);
+    assert_prefix(&read_to_reset(&mut client), b"and more");
+    assert_eq!(world.next_record().reason, Reason::UpstreamReset);
+}
+
+/// A reset in the middle of a stream of any length leaves a prefix, from either side.
+#[test]
+fn a_reset_in_mid_stream_leaves_a_prefix() {
+    let seed = 23;
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    for round in 0..20 {
+        let (client, upstream) = connected(&world, &accepted);
+        let bytes = bytes_of(round, random.usize(1..2 * MEGABYTE));
+        let (mut writer, mut reader) = if random.bool() {
+            (client, upstream)
+        } else {
+            (upstream, client)
+        };
+        let sent = bytes.clone();
+        let writing = std::thread::spawn(move || {
+            let _ = writer.write_all(&sent);
+            reset(writer);
+        });
+        assert_prefix(&read_to_reset(&mut reader), &bytes);
+        writing.join().unwrap();
+    }
+}
+
+/// A client that resets while its endpoint does not read is noticed at once, although nothing can be written.
+#[test]
+fn a_reset_gets_through_when_the_relay_is_full() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    client
+        .set_write_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    let block = vec![1; MEGABYTE];
+    while client.write_all(&block).is_ok() {}
+    reset(client);
+    assert_eq!(world.next_record().reason, Reason::ClientReset);
+    assert!(
+        std::io::copy(&mut upstream, &mut std::io::sink()).is_err(),
+        "the endpoint sees a reset"
+    );
+}
+
+/// Neither side says a word, and each ends: that is a session that ended as it should.
+#[test]
+fn a_silent_session_ends_in_order() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let mut client = world.connect();
+    let mut upstream = accepted.recv().unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&mut upstream), b"");
+    drop(upstream);
+    assert_eq!(read_all(&mut client), b"");
+    let record = world.next_record();
+    assert_eq!((record.reason, record.attempts), (Reason::Done, 1));
+    assert_eq!(world.endpoint("handed").failures, 0);
+}
+
+/// What a session holds is given back: the count of its endpoint, its listener and its place in the roster.
+#[test]
+fn an_ended_session_holds_nothing() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (client, upstream) = connected(&world, &accepted);
+    let id = world.endpoint("handed").id;
+    assert_eq!(
+        (
+            world.proxy.sessions(),
+            world.proxy.sessions_of(id),
+            world.endpoint("handed").in_flight
+        ),
+        (1, 1, 1)
+    );
+
+    drop((client, upstream));
+    world.next_record();
+    eventually("the session is gone", || world.proxy.sessions() == 0);
+    assert_eq!(
+        (
+            world.proxy.sessions_of(id),
+            world.endpoint("handed").in_flight
+        ),
+        (0, 0)
+    );
+}

@@ -1,0 +1,11 @@
+//! The TCP path, with real sockets on loopback: one proxy in this process, endpoints and clients as threads.
+//!
+//! The program around it is tested end to end elsewhere. Every wait has a deadline that only a fault reaches.
+
+mod closing;
+mod failing;
+mod limits;
+mod placing;
+mod running;
+mod streaming;
+mod world;

@@ -1,0 +1,111 @@
+//! Starting, draining, closing.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use evenkeel_proxy::telemetry::reason::Reason;
+use evenkeel_proxy::telemetry::record::SessionRecord;
+use evenkeel_proxy::{Proxy, SessionSink, StartError};
+
+use crate::world::{Endpoint, World, eventually, listener, read_exactly, read_to_reset, settings};
+
+struct Nobody;
+
+impl SessionSink for Nobody {
+    fn session_ended(&self, _: SessionRecord) {}
+}
+
+fn start_error(settings: evenkeel_proxy::settings::Settings) -> StartError {
+    match Proxy::start(settings, Arc::new(Nobody)) {
+        Ok(_) => panic!("it started"),
+        Err(error) => error,
+    }
+}
+
+/// A drain refuses new clients and lets the others finish; the threads end with the last of them.
+#[test]
+fn a_drain_lets_sessions_finish() {
+    let endpoint = Endpoint::echoing("echo");
+    let world = World::of(&[&endpoint]);
+    let address = world.address();
+    let mut client = world.connect();
+    client.write_all(b"one").unwrap();
+    read_exactly(&mut client, 3);
+
+    world.proxy.drain();
+    eventually("new clients are refused", || {
+        TcpStream::connect(address).is_err()
+    });
+    client.write_all(b"two").unwrap();
+    assert_eq!(read_exactly(&mut client, 3), b"two");
+    drop(client);
+    world.proxy.join();
+    assert_eq!(world.proxy.sessions(), 0);
+}
+
+/// A close ends what runs, visibly unfinished, and names the reason.
+#[test]
+fn a_close_ends_all_sessions() {
+    let endpoint = Endpoint::naming("endless");
+    let world = World::of(&[&endpoint]);
+    let mut client = world.connect();
+    read_exactly(&mut client, 7);
+    world.proxy.drain();
+    world.proxy.close();
+    world.proxy.join();
+    assert_eq!(read_to_reset(&mut client), b"");
+    assert_eq!(world.next_record().reason, Reason::StopDeadline);
+}
+
+/// A second start on the same address fails and names the process that holds it, be it another program or another evenkeel.
+#[test]
+fn a_second_start_names_the_first() {
+    let endpoint = Endpoint::naming("any");
+    let world = World::of(&[&endpoint]);
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    for address in [world.address(), other.local_addr().unwrap()] {
+        let mut second = settings(&[&endpoint]);
+        second.listeners[0].bind = address;
+        let error = start_error(second);
+        assert!(
+            matches!(&error, StartError::AddressInUse { holder: Some(holder), .. } if holder.pid == std::process::id())
+        );
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("(pid {})", std::process::id())),
+            "{error}"
+        );
+    }
+}
+
+/// If one listener cannot be had, none is left bound.
+#[test]
+fn a_failed_start_leaves_nothing_behind() {
+    let endpoint = Endpoint::naming("any");
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut wanted = settings(&[&endpoint]);
+    wanted.listeners[0].bind = free;
+    wanted.listeners.push(listener("second"));
+    wanted.listeners[1].bind = held.local_addr().unwrap();
+
+    let error = start_error(wanted.clone());
+    assert!(matches!(&error, StartError::AddressInUse { listener, .. } if &**listener == "second"));
+    assert!(TcpStream::connect(free).is_err());
+    drop(held);
+    drop(Proxy::start(wanted, Arc::new(Nobody)).unwrap());
+}
+
+/// A listener whose target is missing is named.
+#[test]
+fn an_unknown_target_is_named() {
+    let endpoint = Endpoint::naming("any");
+    let mut wanted = settings(&[&endpoint]);
+    wanted.listeners[0].to = "elsewhere".into();
+    assert!(start_error(wanted).to_string().contains("\"elsewhere\""));
+}
