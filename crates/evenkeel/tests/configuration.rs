@@ -478,10 +478,7 @@ mod unusual_files {
 
         text.push('x');
         let problem = only_problem(load_bytes(text.as_bytes()));
-        assert!(
-            problem.contains("it is larger than 4194304 bytes"),
-            "{problem}"
-        );
+        assert!(problem.contains("at most 4194304 bytes"), "{problem}");
     }
 
     /// Nothing in it: nothing would be served.

@@ -19,8 +19,9 @@ use super::file::{
     Cluster, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Timeouts,
     Trials,
 };
-use super::read::{Choice, WordOrPath};
+use super::read::Choice;
 use super::surroundings::Surroundings;
+use super::values::WordOrPath;
 use super::words::{BalanceName, LogLevel};
 
 const STOP_DEADLINE: Duration = Duration::from_secs(25);

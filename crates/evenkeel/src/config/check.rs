@@ -2,11 +2,11 @@
 //!
 //! Runs over the raw form and reports everything it finds; a value that is missing here has been reported already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::build;
-use super::diagnostics::{Located, Problem, Problems, Span};
+use super::diagnostics::{Located, Problem, Problems, Span, shown};
 use super::file::{Cluster, Ejection, Endpoint, File, Listener};
 use super::keys::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
 use super::read::Choice;
@@ -16,23 +16,44 @@ use super::words::BalanceName;
 
 /// Reports every rule that the files, taken together, break.
 pub(super) fn check(file: &File, problems: &Problems) {
+    let listeners = file.listeners.iter().map(|listener| &listener.name);
+    let clusters = file.clusters.iter().map(|cluster| &cluster.name);
     check_something_is_served(file, problems);
-    check_unique_names(
-        "listener",
-        file.listeners.iter().map(|listener| &listener.name),
-        problems,
-    );
-    check_unique_names(
-        "cluster",
-        file.clusters.iter().map(|cluster| &cluster.name),
-        problems,
-    );
+    check_unique_names("listener", listeners, problems);
+    check_unique_names("cluster", clusters, problems);
+    if check_counts(file, problems) == Counts::TooMany {
+        return;
+    }
     check_references(file, problems);
     check_binds(&file.listeners, problems);
     check_circles(file, problems);
     for cluster in &file.clusters {
         check_cluster(cluster, problems);
     }
+}
+
+/// Whether rules that compare tables with each other can be held against them in bounded time.
+#[derive(PartialEq, Eq)]
+enum Counts {
+    Bounded,
+    TooMany,
+}
+
+fn check_counts(file: &File, problems: &Problems) -> Counts {
+    let counts = [
+        ("listeners", file.listeners.len()),
+        ("clusters", file.clusters.len()),
+    ];
+    let mut verdict = Counts::Bounded;
+    for (kind, count) in counts {
+        if count > NAMED_TABLES_MAX {
+            let message =
+                format!("there are {count} {kind}; at most {NAMED_TABLES_MAX} are possible");
+            problems.report(Problem::anywhere(message));
+            verdict = Counts::TooMany;
+        }
+    }
+    verdict
 }
 
 fn check_something_is_served(file: &File, problems: &Problems) {
@@ -49,56 +70,40 @@ fn check_unique_names<'f>(
     problems: &Problems,
 ) {
     let mut first: HashMap<&str, &Span> = HashMap::new();
-    let mut count = 0;
     for name in names {
-        count += 1;
         if let Some(earlier) = first.insert(&name.value, &name.span) {
-            let problem = Problem::at(
-                &name.span,
-                format!("there are two {kind}s `{}`", name.value),
-            );
-            problems.report(
-                problem
-                    .related(earlier, "the other one")
-                    .help("give one of them another name"),
-            );
+            let message = format!("there are two {kind}s `{}`", shown(&name.value));
+            let problem = Problem::at(&name.span, message).related(earlier, "the other one");
+            problems.report(problem.help("give one of them another name"));
         }
-    }
-    if count > NAMED_TABLES_MAX {
-        problems.report(Problem::anywhere(format!(
-            "there are {count} {kind}s; at most {NAMED_TABLES_MAX} are possible"
-        )));
     }
 }
 
 fn check_references(file: &File, problems: &Problems) {
-    let known: Vec<&str> = file
-        .clusters
-        .iter()
+    let clusters = file.clusters.iter();
+    let known: Vec<&str> = clusters
         .map(|cluster| cluster.name.value.as_str())
         .collect();
-    for to in file
+    let set: HashSet<&str> = known.iter().copied().collect();
+    let targets = file
         .listeners
         .iter()
-        .filter_map(|listener| listener.to.as_ref())
-    {
-        if !known.contains(&to.value.as_str()) {
-            let problem = Problem::at(
-                &to.span,
-                format!("there is no cluster `{}`", to.value.escape_debug()),
-            );
-            problems.report(problem.help(advise_reference(&to.value, &known)));
-        }
+        .filter_map(|listener| listener.to.as_ref());
+    for to in targets.filter(|to| !set.contains(to.value.as_str())) {
+        let message = format!("there is no cluster `{}`", shown(&to.value));
+        problems.report(Problem::at(&to.span, message).help(advise_reference(&to.value, &known)));
     }
 }
 
 fn advise_reference(written: &str, known: &[&str]) -> String {
     /// More names than this are no help in one line.
     const LISTED_MAX: usize = 8;
-    match nearest(written, known.iter().copied()) {
+    /// Comparing each of 4096 dangling names with each of 4096 known ones would take seconds.
+    const COMPARED_MAX: usize = 256;
+    match nearest(written, known.iter().copied().take(COMPARED_MAX)) {
         Some(name) => format!("did you mean \"{name}\"?"),
         None if known.is_empty() || known.len() > LISTED_MAX => {
-            format!("add `[cluster.{}]`", written.escape_debug())
+            format!("add `[cluster.{}]`", shown(written))
         }
         None => format!("add it, or use one of {}", known.join(", ")),
     }
@@ -106,26 +111,20 @@ fn advise_reference(written: &str, known: &[&str]) -> String {
 
 fn check_binds(listeners: &[Listener], problems: &Problems) {
     let mut by_port: HashMap<u16, Vec<&Located<SocketAddr>>> = HashMap::new();
-    for bind in listeners
+    let binds = listeners
         .iter()
-        .filter_map(|listener| listener.bind.as_ref())
-    {
-        let taken = by_port.entry(bind.value.port()).or_default();
-        if let Some(earlier) = taken
+        .filter_map(|listener| listener.bind.as_ref());
+    for bind in binds {
+        let earlier = by_port.entry(bind.value.port()).or_default();
+        if let Some(other) = earlier
             .iter()
-            .find(|earlier| overlap(earlier.value, bind.value))
+            .find(|other| overlap(other.value, bind.value))
         {
-            let problem = Problem::at(
-                &bind.span,
-                format!("`{}` is taken by another listener", bind.value),
-            );
-            problems.report(
-                problem
-                    .related(&earlier.span, "here")
-                    .help("give each listener an address or a port of its own"),
-            );
+            let message = format!("`{}` is taken by another listener", bind.value);
+            let problem = Problem::at(&bind.span, message).related(&other.span, "here");
+            problems.report(problem.help("give each listener an address or a port of its own"));
         }
-        taken.push(bind);
+        earlier.push(bind);
     }
 }
 
@@ -140,34 +139,33 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 
 /// A session that is sent to the listener it came in by would go round until the descriptors run out.
 fn check_circles(file: &File, problems: &Problems) {
-    let clusters: HashMap<&str, &Cluster> = file
-        .clusters
-        .iter()
+    let clusters = file.clusters.iter();
+    let clusters: HashMap<&str, &Cluster> = clusters
         .map(|cluster| (cluster.name.value.as_str(), cluster))
         .collect();
     for listener in &file.listeners {
-        let (Some(bind), Some(to)) = (&listener.bind, &listener.to) else {
-            continue;
-        };
-        let endpoints = clusters
-            .get(to.value.as_str())
-            .map_or(&[][..], |cluster| cluster.endpoints());
-        for address in endpoints
-            .iter()
-            .filter_map(|endpoint| endpoint.address.as_ref())
-        {
-            if reaches(address.value, bind.value) {
-                let message = format!(
-                    "`{}` is the listener `{}` itself: its sessions would go in a circle",
-                    address.value, listener.name.value
-                );
-                problems.report(
-                    Problem::at(&address.span, message)
-                        .related(&bind.span, "the listener")
-                        .help("write the service's own address"),
-                );
-            }
+        let target = listener
+            .to
+            .as_ref()
+            .and_then(|to| clusters.get(to.value.as_str()));
+        if let (Some(bind), Some(cluster)) = (&listener.bind, target) {
+            check_circle(&listener.name.value, bind, cluster, problems);
         }
+    }
+}
+
+fn check_circle(name: &str, bind: &Located<SocketAddr>, cluster: &Cluster, problems: &Problems) {
+    for address in cluster
+        .addresses()
+        .filter(|address| reaches(address.value, bind.value))
+    {
+        let message = format!(
+            "`{}` is the listener `{}` itself: its sessions would go in a circle",
+            address.value,
+            shown(name)
+        );
+        let problem = Problem::at(&address.span, message).related(&bind.span, "the listener");
+        problems.report(problem.help("write the service's own address"));
     }
 }
 
@@ -221,53 +219,37 @@ fn check_bounded_load(cluster: &Cluster, problems: &Problems) {
 }
 
 fn check_ejection(cluster: &Cluster, problems: &Problems) {
-    if let Some(Ejection::On(keys)) = &cluster.ejection {
-        let policy = build::ejection_policy(keys);
-        if let Some(written) = keys
-            .max
-            .as_ref()
-            .or(keys.base.as_ref())
-            .filter(|_| policy.max < policy.base)
-        {
-            let problem = Problem::at(
-                &written.span,
-                "the `max` of an ejection is below its `base`",
-            );
-            problems.report(problem.help("an ejection starts with `base` and doubles up to `max`"));
-        }
+    let Some(Ejection::On(keys)) = &cluster.ejection else {
+        return;
+    };
+    let policy = build::ejection_policy(keys);
+    let written = keys.max.as_ref().or(keys.base.as_ref());
+    if let Some(written) = written.filter(|_| policy.max < policy.base) {
+        let message = "the `max` of an ejection is below its `base`";
+        let help = "an ejection starts with `base` and doubles up to `max`";
+        problems.report(Problem::at(&written.span, message).help(help));
     }
 }
 
 fn check_trials(cluster: &Cluster, problems: &Problems) {
-    let written = cluster
-        .trials
-        .every_max
-        .as_ref()
-        .or(cluster.trials.every.as_ref());
-    let policy = build::trial_policy(&cluster.trials);
+    let keys = &cluster.trials;
+    let policy = build::trial_policy(keys);
+    let written = keys.every_max.as_ref().or(keys.every.as_ref());
     if let Some(written) = written.filter(|_| policy.every_max < policy.every) {
-        let problem = Problem::at(&written.span, "`every_max` is below `every`");
-        problems.report(
-            problem
-                .help("the time between trials starts with `every` and doubles up to `every_max`"),
-        );
+        let help = "the time between trials starts with `every` and doubles up to `every_max`";
+        problems.report(Problem::at(&written.span, "`every_max` is below `every`").help(help));
     }
 }
 
 fn check_endpoint_count(cluster: &Cluster, problems: &Problems) {
-    if let Some(endpoints) = cluster
-        .endpoints
-        .as_ref()
-        .filter(|endpoints| endpoints.value.len() > ENDPOINTS_MAX)
-    {
-        let count = endpoints.value.len();
+    let count = cluster.endpoints().len();
+    if let Some(endpoints) = cluster.endpoints.as_ref().filter(|_| count > ENDPOINTS_MAX) {
         let message = format!(
             "cluster `{}` has {count} endpoints; at most {ENDPOINTS_MAX} are possible",
-            cluster.name.value
+            shown(&cluster.name.value)
         );
-        problems.report(
-            Problem::at(&endpoints.span, message).help("divide them among several clusters"),
-        );
+        let problem = Problem::at(&endpoints.span, message);
+        problems.report(problem.help("divide them among several clusters"));
     }
 }
 
@@ -275,23 +257,14 @@ fn check_endpoint_names(cluster: &Cluster, problems: &Problems) {
     let mut first: HashMap<String, &Span> = HashMap::new();
     for endpoint in cluster.endpoints() {
         check_endpoint_name(endpoint, problems);
-        let Some(name) = endpoint.effective_name() else {
+        let (Some(name), at) = (endpoint.effective_name(), endpoint.name_at()) else {
             continue;
         };
-        let problem = Problem::at(
-            endpoint.name_at(),
-            format!(
-                "cluster `{}` has two endpoints `{}`",
-                cluster.name.value,
-                name.escape_debug()
-            ),
-        );
-        if let Some(earlier) = first.insert(name, endpoint.name_at()) {
-            problems.report(
-                problem
-                    .related(earlier, "the other one")
-                    .help("leave one out, or give it a `name` of its own"),
-            );
+        let (inside, twice) = (shown(&cluster.name.value), shown(&name));
+        if let Some(earlier) = first.insert(name, at) {
+            let message = format!("cluster `{inside}` has two endpoints `{twice}`");
+            let problem = Problem::at(at, message).related(earlier, "the other one");
+            problems.report(problem.help("leave one out, or give it a `name` of its own"));
         }
     }
 }
@@ -301,35 +274,26 @@ fn check_endpoint_name(endpoint: &Endpoint, problems: &Problems) {
     let Some(name) = &endpoint.name else {
         return;
     };
-    let own_address = endpoint
-        .address
-        .as_ref()
-        .is_some_and(|address| address.value.to_string() == name.value);
+    let address = endpoint.address.as_ref();
+    let own_address = address.is_some_and(|address| address.value.to_string() == name.value);
     match check_name(&name.value) {
         Err(advice) if !own_address => {
-            problems.report(
-                Problem::at(
-                    &name.span,
-                    format!("`{}` is no name for an endpoint", name.value.escape_debug()),
-                )
-                .help(advice),
-            );
+            let message = format!("`{}` is no name for an endpoint", shown(&name.value));
+            problems.report(Problem::at(&name.span, message).help(advice));
         }
         _ => {}
     }
 }
 
-/// A cluster that can serve nobody is a mistake; taking the last endpoint out for a while is done by its service.
+/// A cluster that can serve nobody is a mistake more often than a wish.
 fn check_usable(cluster: &Cluster, problems: &Problems) {
     let endpoints = cluster.endpoints();
     if !endpoints.is_empty() && endpoints.iter().all(Endpoint::never_gets_work) {
         let message = format!(
             "no endpoint of cluster `{}` would get a session: each has weight 0 or is disabled",
-            cluster.name.value
+            shown(&cluster.name.value)
         );
-        problems.report(
-            Problem::at(&cluster.name.span, message)
-                .help("leave one of them a weight of at least 1"),
-        );
+        let problem = Problem::at(&cluster.name.span, message);
+        problems.report(problem.help("leave one of them a weight of at least 1"));
     }
 }

@@ -10,32 +10,38 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
-/// The most problems that are shown; beyond them only their number is.
+/// The most problems that are drawn for people; beyond them only their number is told.
 pub const PROBLEMS_SHOWN_MAX: usize = 100;
+
+/// The most problems that are kept; beyond them they are counted.
+pub const PROBLEMS_KEPT_MAX: usize = 10_000;
+
+/// The most characters of the user's own words that are repeated in a message.
+const SHOWN_CHARS_MAX: usize = 80;
 
 /// A help text is put beside its caret while both end before this column, and on a line of its own otherwise.
 const BESIDE_CARET_COLUMN_MAX: usize = 110;
 
 /// One of the files of a [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FileId(usize);
+pub(super) struct FileId(usize);
 
 /// A piece of one file, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub(super) struct Span {
     /// Which file.
-    pub file: FileId,
+    pub(super) file: FileId,
     /// Which of its bytes.
-    pub bytes: Range<usize>,
+    pub(super) bytes: Range<usize>,
 }
 
 /// A value, and where the user wrote it.
 #[derive(Clone, Debug)]
-pub struct Located<T> {
+pub(super) struct Located<T> {
     /// What was written.
-    pub value: T,
+    pub(super) value: T,
     /// Where.
-    pub span: Span,
+    pub(super) span: Span,
 }
 
 impl<T> Located<T> {
@@ -50,18 +56,51 @@ impl<T> Located<T> {
 
 /// The files of a configuration: the main one first, then the included ones in the order they were read.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<Source>);
+pub(super) struct Sources(Vec<Source>);
 
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
     text: String,
+    lines: LineIndex,
+}
+
+/// Where the lines of a text begin.
+#[derive(Clone, Debug)]
+pub(super) struct LineIndex(Vec<usize>);
+
+impl LineIndex {
+    pub(super) fn of(text: &str) -> Self {
+        let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
+        Self(std::iter::once(0).chain(after_newlines).collect())
+    }
+
+    /// The line that a byte is on, from 0.
+    pub(super) fn line_of(&self, byte: usize) -> usize {
+        // The first line begins at 0, so at least one begins at or before any byte.
+        self.0.partition_point(|start| *start <= byte) - 1
+    }
+
+    /// Where the line that a byte is on begins.
+    fn start_of_line(&self, byte: usize) -> usize {
+        self.0[self.line_of(byte)]
+    }
+}
+
+/// The user's own words in a message: on one line, without control characters, and not too many.
+pub(super) fn shown(words: &str) -> String {
+    let escaped = |text: &str| text.escape_debug().to_string();
+    match words.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => escaped(&words[..end]) + "…",
+        None => escaped(words),
+    }
 }
 
 impl Sources {
     /// Adds a file.
     pub(super) fn add(&mut self, name: String, text: String) -> FileId {
-        self.0.push(Source { name, text });
+        let lines = LineIndex::of(&text);
+        self.0.push(Source { name, text, lines });
         FileId(self.0.len() - 1)
     }
 
@@ -70,20 +109,15 @@ impl Sources {
         &self.0[file.0].text
     }
 
-    /// The files' names, in the order they were read.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|source| source.name.as_str())
-    }
-
     /// Where a span begins, as people count.
     fn place(&self, span: &Span) -> Place {
         let source = &self.0[span.file.0];
-        let before = &source.text[..source.floor(span.bytes.start)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let start = source.floor(span.bytes.start);
+        let line_start = source.lines.start_of_line(start);
         Place {
             file: source.name.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            line: source.lines.line_of(start) + 1,
+            column: source.text[line_start..start].chars().count() + 1,
         }
     }
 }
@@ -98,9 +132,7 @@ impl Source {
     fn lines_around(&self, bytes: &Range<usize>) -> Range<usize> {
         let start = self.floor(bytes.start);
         let end = self.floor(bytes.end).max(start);
-        let first = self.text[..start]
-            .rfind('\n')
-            .map_or(0, |newline| newline + 1);
+        let first = self.lines.start_of_line(start);
         let last = self.text[end..]
             .find('\n')
             .map_or(self.text.len(), |newline| end + newline);
@@ -116,15 +148,9 @@ struct Place {
     column: usize,
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
-
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub(super) struct Problem {
     message: String,
     at: Option<Span>,
     help: Option<String>,
@@ -169,32 +195,48 @@ impl Problem {
 
 /// Collects problems while a configuration is read, so that the first one stops nothing.
 #[derive(Debug, Default)]
-pub(super) struct Problems(RefCell<Vec<Problem>>);
+pub(super) struct Problems(RefCell<Collected>);
+
+#[derive(Debug, Default)]
+struct Collected {
+    kept: Vec<Problem>,
+    count: usize,
+}
 
 impl Problems {
     pub(super) fn report(&self, problem: Problem) {
-        self.0.borrow_mut().push(problem);
+        let mut collected = self.0.borrow_mut();
+        collected.count += 1;
+        if collected.kept.len() < PROBLEMS_KEPT_MAX {
+            collected.kept.push(problem);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.0.borrow().count == 0
     }
 
-    /// Adds another collection's problems, except those that `keep` refuses by their span.
+    /// Adds another collection's problems, except those whose place `keep` refuses.
     pub(super) fn absorb(&self, others: Self, keep: impl Fn(&Span) -> bool) {
-        let kept = others
-            .0
-            .into_inner()
-            .into_iter()
-            .filter(|problem| problem.at.as_ref().is_none_or(&keep));
-        self.0.borrow_mut().extend(kept);
+        let others = others.0.into_inner();
+        self.0.borrow_mut().count += others.count - others.kept.len();
+        let kept = others.kept.into_iter();
+        kept.filter(|problem| problem.at.as_ref().is_none_or(&keep))
+            .for_each(|problem| self.report(problem));
     }
 
     /// In the order of the files, with those of the files as a whole at the end.
     pub(super) fn into_diagnostics(self, sources: Sources) -> Diagnostics {
-        let mut problems = self.0.into_inner();
+        let Collected {
+            kept: mut problems,
+            count,
+        } = self.0.into_inner();
         problems.sort_by_key(|problem| (problem.at.is_none(), problem.starts_at()));
-        Diagnostics { sources, problems }
+        Diagnostics {
+            sources,
+            problems,
+            count,
+        }
     }
 }
 
@@ -212,6 +254,7 @@ pub enum Appearance {
 pub struct Diagnostics {
     sources: Sources,
     problems: Vec<Problem>,
+    count: usize,
 }
 
 /// One problem as plain values.
@@ -232,10 +275,10 @@ pub struct ProblemRecord {
 impl Diagnostics {
     /// How many problems there are.
     pub fn count(&self) -> usize {
-        self.problems.len()
+        self.count
     }
 
-    /// The problems as plain values, in the order of the files.
+    /// The problems as plain values, in the order of the files; at most [`PROBLEMS_KEPT_MAX`].
     pub fn records(&self) -> Vec<ProblemRecord> {
         self.problems
             .iter()
@@ -260,7 +303,7 @@ impl Diagnostics {
     }
 
     fn summary(&self) -> String {
-        let hidden = self.count().saturating_sub(PROBLEMS_SHOWN_MAX);
+        let hidden = self.count.saturating_sub(PROBLEMS_SHOWN_MAX);
         let errors = if self.count() == 1 { "error" } else { "errors" };
         match hidden {
             0 => format!("{} {errors}; nothing was started or changed", self.count()),

@@ -1,25 +1,26 @@
 //! One file's text into its raw form: bytes to text, text to a TOML document, and what is wrong with either.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
-use super::diagnostics::{FileId, Problem, Problems, Span};
+use super::diagnostics::{FileId, LineIndex, Problem, Problems, Span, shown};
 use super::file::{File, Role};
 
 /// How much of a document's meaning can be trusted after its syntax errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(super) enum Understood {
     /// Every key is where the user put it, though the value of some may be wrong.
-    Sound,
+    Wholly,
     /// Keys may be missing or in another table: what else seems wrong may not be.
-    Broken,
+    Partly,
 }
 
 /// A file that has been read as far as it goes.
 pub(super) struct Document {
     pub(super) file: File,
-    pub(super) syntax: Syntax,
+    pub(super) understood: Understood,
 }
 
 /// Text from a file's bytes. What is no text is reported, and made text in a way that keeps its place.
@@ -72,25 +73,29 @@ fn lossy(bytes: &[u8]) -> String {
 /// Parses and reads a text; whatever is wrong goes to `problems`.
 pub(super) fn read(text: &str, role: Role, file: FileId, problems: &Problems) -> Document {
     let (table, errors) = DeTable::parse_recoverable(text);
+    let lines = LineIndex::of(text);
     let faults = Faults::of(errors, text.len());
     let found = Problems::default();
     let read = File::read(table.get_ref(), role, file, &found);
-    if faults.syntax == Syntax::Sound {
-        problems.absorb(found, |span| !faults.on_line_of(text, span));
+    if faults.understood == Understood::Wholly {
+        let faulty = faults.lines(&lines);
+        problems.absorb(found, |span| {
+            !faulty.contains(&lines.line_of(span.bytes.start))
+        });
     }
     for fault in &faults.kept {
         problems.report(fault.problem(text, file));
     }
     Document {
         file: read,
-        syntax: faults.syntax,
+        understood: faults.understood,
     }
 }
 
 /// The syntax errors worth showing: those up to the first that makes the rest guesswork, one a line.
 struct Faults {
     kept: Vec<Fault>,
-    syntax: Syntax,
+    understood: Understood,
 }
 
 struct Fault {
@@ -109,19 +114,18 @@ impl Faults {
         all.truncate(first_break.map_or(all.len(), |position| position + 1));
         Self {
             kept: all,
-            syntax: if first_break.is_some() {
-                Syntax::Broken
+            understood: if first_break.is_some() {
+                Understood::Partly
             } else {
-                Syntax::Sound
+                Understood::Wholly
             },
         }
     }
 
-    fn on_line_of(&self, text: &str, span: &Span) -> bool {
-        let line = line_number(text, span.bytes.start);
-        self.kept
-            .iter()
-            .any(|fault| line_number(text, fault.bytes.start) == line)
+    /// The lines that they are on.
+    fn lines(&self, index: &LineIndex) -> BTreeSet<usize> {
+        let starts = self.kept.iter().map(|fault| fault.bytes.start);
+        starts.map(|start| index.line_of(start)).collect()
     }
 }
 
@@ -151,7 +155,7 @@ impl Fault {
         let at = |bytes| Span { file, bytes };
         if self.is_missing_quotes() {
             let word = word_around(text, self.bytes.start);
-            let help = format!("write it as \"{}\"", text[word.clone()].escape_debug());
+            let help = format!("write it as \"{}\"", shown(&text[word.clone()]));
             return Problem::at(&at(word), "this value needs quotes").help(help);
         }
         let here = at(self.bytes.clone());
@@ -178,11 +182,4 @@ fn word_around(text: &str, byte: usize) -> Range<usize> {
         .find(ends)
         .map_or(text.len(), |end| middle + end);
     start..end
-}
-
-fn line_number(text: &str, byte: usize) -> usize {
-    text.as_bytes()[..byte.min(text.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
 }

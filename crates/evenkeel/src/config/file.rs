@@ -12,7 +12,8 @@ use toml::de::DeTable;
 
 use super::diagnostics::{FileId, Located, Problems, Span};
 use super::keys::{INCLUDED, ROOT, Table};
-use super::read::{Choice, Item, NamedTable, TableReader, WordOrPath, WordOrTable};
+use super::read::{Choice, Item, NamedTable, TableReader, WordOrTable};
+use super::values::WordOrPath;
 use super::words::{BalanceName, LogLevel, Protocol};
 
 /// A value that may be missing.
@@ -311,6 +312,12 @@ impl Cluster {
         self.endpoints
             .as_ref()
             .map_or(&[], |endpoints| &endpoints.value)
+    }
+
+    /// Their addresses, as far as they could be read.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &Located<SocketAddr>> {
+        let endpoints = self.endpoints().iter();
+        endpoints.filter_map(|endpoint| endpoint.address.as_ref())
     }
 }
 

@@ -1,19 +1,21 @@
-//! The files of a configuration: reading them, and finding the included ones.
+//! The files of a configuration: reading them, and the ones they include.
 //!
 //! One level of `include` and no more: an included file that includes others is an error, so there are no circles.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::diagnostics::{Diagnostics, Located, Problem, Problems, Sources};
-use super::document::{self, Document, Syntax};
+use super::diagnostics::{Diagnostics, Located, Problem, Problems, Sources, Span};
+use super::document::{self, Document, Understood};
 use super::file::{File, Role};
 use super::keys::INCLUDE_PATTERNS_MAX;
+use super::wildcard::{has_wildcard, matching_files};
 
 /// The most bytes of one file. 4096 endpoints, each a table of its own, take less than a tenth of it.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
+/// The most bytes of a file and all it includes.
+pub const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
 /// The most files that one configuration may include.
 pub const INCLUDED_FILES_MAX: usize = 256;
 
@@ -22,7 +24,14 @@ pub(super) struct Reading {
     pub(super) sources: Sources,
     pub(super) problems: Problems,
     pub(super) file: File,
-    pub(super) syntax: Syntax,
+    pub(super) understood: Understood,
+    bytes_left: u64,
+}
+
+/// A file to include, and the item of `include` that names it.
+struct Included {
+    path: PathBuf,
+    named_at: Span,
 }
 
 impl Reading {
@@ -31,165 +40,160 @@ impl Reading {
             sources: Sources::default(),
             problems: Problems::default(),
             file: File::default(),
-            syntax: Syntax::Sound,
+            understood: Understood::Wholly,
+            bytes_left: CONFIGURATION_BYTES_MAX,
         }
     }
 
     /// A text alone: its `include` is an error, because there is no folder to look in.
-    pub(super) fn of_text(name: &str, text: String) -> Self {
+    pub(super) fn of_text(name: &str, text: &str) -> Self {
         let mut reading = Self::new();
-        reading.file = reading.read(name.to_owned(), text, Role::Main);
+        reading.file = reading.read_text(name.to_owned(), text.to_owned(), Role::Main);
         if let Some(pattern) = reading.file.include.first() {
             let problem = Problem::at(&pattern.span, "`include` needs a file on disk");
-            reading
-                .problems
-                .report(problem.help("check the file by its path"));
+            let problem = problem.help("check the file by its path");
+            reading.problems.report(problem);
         }
         reading
     }
 
-    /// A file and all it includes. What cannot be read at all ends it at once.
+    /// A file and all it includes.
     pub(super) fn of_files(path: &Path) -> Result<Self, Diagnostics> {
         let mut reading = Self::new();
-        match read_bytes(path) {
-            Ok(bytes) => reading.file = reading.read_bytes(path, bytes, Role::Main),
+        match reading.read_file(path, Role::Main) {
+            Ok(file) => reading.file = file,
             Err(error) => {
                 reading.problems.report(unreadable(path, &error));
                 return Err(reading.problems.into_diagnostics(reading.sources));
             }
         }
-        reading.include(path);
+        for included in reading.included_files(path) {
+            reading.include(&included);
+        }
         Ok(reading)
     }
 
-    fn include(&mut self, main: &Path) {
-        let patterns = std::mem::take(&mut self.file.include);
-        if let Some(first_beyond) = patterns.get(INCLUDE_PATTERNS_MAX) {
-            let problem = Problem::at(
-                &first_beyond.span,
-                format!("`include` has at most {INCLUDE_PATTERNS_MAX} items"),
-            );
+    fn include(&mut self, included: &Included) {
+        match self.read_file(&included.path, Role::Included) {
+            Ok(file) => self.file.merge(file),
+            Err(error) => {
+                let message = format!("cannot read `{}`: {error}", included.path.display());
+                let problem = Problem::at(&included.named_at, message);
+                self.problems
+                    .report(problem.help("correct the path, or leave it out"));
+                self.understood = Understood::Partly;
+            }
+        }
+    }
+
+    /// Every file that `include` names, once, in the order in which they are read.
+    fn included_files(&self, main: &Path) -> Vec<Included> {
+        let mut seen = vec![identity(main)];
+        let mut files = Vec::new();
+        for pattern in self.bounded_patterns() {
+            for path in self.matches(folder_of(main), pattern) {
+                let identity = identity(&path);
+                if seen.contains(&identity) {
+                    self.report_named_twice(pattern);
+                    continue;
+                }
+                if files.len() == INCLUDED_FILES_MAX {
+                    let message = format!("more than {INCLUDED_FILES_MAX} files are included");
+                    let problem = Problem::at(&pattern.span, message);
+                    self.problems
+                        .report(problem.help("put several clusters into one file"));
+                    return files;
+                }
+                seen.push(identity);
+                files.push(Included {
+                    path,
+                    named_at: pattern.span.clone(),
+                });
+            }
+        }
+        files
+    }
+
+    fn bounded_patterns(&self) -> &[Located<String>] {
+        let patterns = &self.file.include;
+        if let Some(beyond) = patterns.get(INCLUDE_PATTERNS_MAX) {
+            let message = format!("`include` has at most {INCLUDE_PATTERNS_MAX} items");
+            let problem = Problem::at(&beyond.span, message);
             self.problems
                 .report(problem.help("use patterns such as \"conf.d/*.toml\""));
         }
-        let mut seen = vec![identity(main)];
-        for pattern in patterns.iter().take(INCLUDE_PATTERNS_MAX) {
-            for path in self.matches(folder_of(main), pattern) {
-                self.include_file(&path, pattern, &mut seen);
-            }
-        }
+        &patterns[..patterns.len().min(INCLUDE_PATTERNS_MAX)]
     }
 
-    fn include_file(&mut self, path: &Path, pattern: &Located<String>, seen: &mut Vec<PathBuf>) {
-        let identity = identity(path);
-        if seen.contains(&identity) {
-            // `*.toml` beside the main file matches that as well, and patterns may overlap: only a path by name is a mistake.
-            if !has_wildcard(&pattern.value) {
-                self.problems.report(
-                    Problem::at(
-                        &pattern.span,
-                        "this file is already part of the configuration",
-                    )
-                    .help("leave it out"),
-                );
-            }
-            return;
-        }
-        if seen.len() > INCLUDED_FILES_MAX {
-            return;
-        }
-        seen.push(identity);
-        if seen.len() > INCLUDED_FILES_MAX {
-            let message = format!("more than {INCLUDED_FILES_MAX} files are included");
-            self.problems.report(
-                Problem::at(&pattern.span, message).help("put several clusters into one file"),
-            );
-            return;
-        }
-        match read_bytes(path) {
-            Ok(bytes) => {
-                let included = self.read_bytes(path, bytes, Role::Included);
-                self.file.merge(included);
-            }
-            Err(error) => {
-                let message = format!("cannot read `{}`: {error}", path.display());
-                let problem = Problem::at(&pattern.span, message);
-                self.problems
-                    .report(problem.help("correct the path, or leave it out"));
-            }
-        }
-    }
-
-    /// The files that a pattern names, sorted.
+    /// The files that a pattern names.
     fn matches(&self, folder: &Path, pattern: &Located<String>) -> Vec<PathBuf> {
         let whole = folder.join(&pattern.value);
         if !has_wildcard(&pattern.value) {
             return vec![whole];
         }
-        match matching_files(&whole) {
-            Ok(paths) => paths,
-            Err(advice) => {
-                self.problems.report(
-                    Problem::at(&pattern.span, "this pattern cannot be followed").help(advice),
-                );
-                Vec::new()
-            }
+        matching_files(&whole).unwrap_or_else(|advice| {
+            let problem = Problem::at(&pattern.span, "this pattern cannot be followed");
+            self.problems.report(problem.help(advice));
+            Vec::new()
+        })
+    }
+
+    /// `*.toml` beside the main file matches that as well, and patterns may overlap: only a path by name is a mistake.
+    fn report_named_twice(&self, pattern: &Located<String>) {
+        if !has_wildcard(&pattern.value) {
+            let message = "this file is already part of the configuration";
+            self.problems
+                .report(Problem::at(&pattern.span, message).help("leave it out"));
         }
     }
 
-    fn read_bytes(&mut self, path: &Path, bytes: Vec<u8>, role: Role) -> File {
+    /// Only what keeps a file from being read at all is an error here.
+    fn read_file(&mut self, path: &Path, role: Role) -> io::Result<File> {
+        let bytes = read_bytes(path, FILE_BYTES_MAX.min(self.bytes_left))?;
+        self.bytes_left -= bytes.len() as u64;
         let name = path.display().to_string();
         match document::text_of(bytes) {
-            Ok(text) => self.read(name, text, role),
+            Ok(text) => Ok(self.read_text(name, text, role)),
             Err(not_text) => {
-                let id = self.sources.add(name, not_text.text.clone());
-                self.problems.report(not_text.problem(id));
-                self.syntax = Syntax::Broken;
-                File::default()
+                let file = self.sources.add(name, not_text.text.clone());
+                self.problems.report(not_text.problem(file));
+                self.understood = Understood::Partly;
+                Ok(File::default())
             }
         }
     }
 
-    fn read(&mut self, name: String, text: String, role: Role) -> File {
-        let too_large = text.len() as u64 > FILE_BYTES_MAX;
-        if too_large {
-            self.problems.report(Problem::anywhere(format!(
-                "`{name}` is larger than {FILE_BYTES_MAX} bytes"
-            )));
-            self.syntax = Syntax::Broken;
-            return File::default();
-        }
+    fn read_text(&mut self, name: String, text: String, role: Role) -> File {
         let id = self.sources.add(name, text);
-        let Document { file, syntax } =
-            document::read(self.sources.text(id), role, id, &self.problems);
-        if syntax == Syntax::Broken {
-            self.syntax = Syntax::Broken;
+        let text = self.sources.text(id);
+        let Document { file, understood } = document::read(text, role, id, &self.problems);
+        if understood == Understood::Partly {
+            self.understood = Understood::Partly;
         }
         file
     }
 }
 
 /// One byte more than is allowed is read, to tell a file of exactly that size from a larger one.
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it is larger than {FILE_BYTES_MAX} bytes"),
-        ));
+    let file = fs::File::open(path)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let message = format!(
+            "a file has at most {FILE_BYTES_MAX} bytes, and all of them {CONFIGURATION_BYTES_MAX}"
+        );
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
-    let problem = Problem::anywhere(format!("cannot read `{}`: {error}", path.display()));
+    let path = path.display();
+    let problem = Problem::anywhere(format!("cannot read `{path}`: {error}"));
     match error.kind() {
         io::ErrorKind::NotFound => problem.help(format!(
-            "`evenkeel init {}` writes a file to start from",
-            path.display()
+            "`evenkeel init {path}` writes a file to start from"
         )),
         io::ErrorKind::PermissionDenied => problem.help("run as a user who may read it"),
         _ => problem,
@@ -204,100 +208,4 @@ fn identity(path: &Path) -> PathBuf {
 /// Where a file's relative paths start from.
 pub(super) fn folder_of(file: &Path) -> &Path {
     file.parent().unwrap_or_else(|| Path::new(""))
-}
-
-fn has_wildcard(pattern: &str) -> bool {
-    pattern.contains(['*', '?'])
-}
-
-/// A folder that is not there holds no file: a package may ship the pattern without the folder.
-fn matching_files(pattern: &Path) -> Result<Vec<PathBuf>, String> {
-    let folder = folder_of(pattern);
-    let Some(name) = pattern
-        .file_name()
-        .and_then(OsStr::to_str)
-        .filter(|_| !has_wildcard(&folder.to_string_lossy()))
-    else {
-        return Err(
-            "wildcards are for the file's name, not for its folder: \"conf.d/*.toml\"".to_owned(),
-        );
-    };
-    let listed = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let entries = match fs::read_dir(listed) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(format!("cannot list `{}`: {error}", listed.display())),
-    };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut paths: Vec<PathBuf> = names
-        .filter(|file| wildcard_match(name, file))
-        .map(|file| folder.join(file))
-        .collect();
-    paths.sort();
-    Ok(paths)
-}
-
-/// As a shell does it: `*` is any characters, `?` is one, and neither takes the dot of a hidden file.
-fn wildcard_match(pattern: &str, name: &str) -> bool {
-    if name.starts_with('.') && !pattern.starts_with('.') {
-        return false;
-    }
-    matches_from(
-        &pattern.chars().collect::<Vec<_>>(),
-        &name.chars().collect::<Vec<_>>(),
-    )
-}
-
-/// Remembers the last `*` alone and retries from there: linear in memory, and at worst the product of both lengths in time.
-fn matches_from(pattern: &[char], name: &[char]) -> bool {
-    let (mut at, mut position) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while position < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                retry = Some((at + 1, position));
-                at += 1;
-            }
-            Some(wanted) if *wanted == '?' || *wanted == name[position] => {
-                at += 1;
-                position += 1;
-            }
-            _ => {
-                let Some((after_star, taken)) = retry else {
-                    return false;
-                };
-                retry = Some((after_star, taken + 1));
-                (at, position) = (after_star, taken + 1);
-            }
-        }
-    }
-    pattern[at..].iter().all(|rest| *rest == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // A pattern matches as in a shell.
-    #[test]
-    fn wildcards_match_as_in_a_shell() {
-        for (pattern, name, matches) in [
-            ("*.toml", "a.toml", true),
-            ("*.toml", ".toml", false),
-            ("*.toml", ".a.toml", false),
-            (".*", ".a", true),
-            ("*.toml", "a.toml~", false),
-            ("a?c*", "abcdef", true),
-            ("a?c", "ac", false),
-            ("*a*b*", "xxaxxbxx", true),
-            ("*ab", "aab", true),
-            ("*", "", true),
-        ] {
-            assert_eq!(wildcard_match(pattern, name), matches, "{pattern} {name}");
-        }
-    }
 }

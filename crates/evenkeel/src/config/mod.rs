@@ -1,7 +1,7 @@
 //! The configuration: from the text that a user writes to the settings that the program runs.
 //!
-//! The way of a file, one module a step: `load` reads it and what it includes, `document` parses it, `read` and `file`
-//! turn it into its raw form by the table in `keys`, `check` holds it against the rules between keys, and `build` fills in
+//! The way of a file, one module a step: `load` reads it and what it includes, `document` parses it, `read`, `values` and
+//! `file` turn it into its raw form by the table in `keys`, `check` holds it against the rules between keys, and `build` fills in
 //! the defaults. No step stops at the first problem: everything that is wrong with a configuration is reported at once, by
 //! `diagnostics`. The way back is `dump`; `schema` is for editors.
 //!
@@ -28,18 +28,20 @@ mod schema;
 mod suggest;
 mod surroundings;
 mod units;
+mod values;
+mod wildcard;
 mod words;
 
 pub use diagnostics::{
-    Appearance, Diagnostics, Located, PROBLEMS_SHOWN_MAX, Problem, ProblemRecord, Sources, Span,
+    Appearance, Diagnostics, PROBLEMS_KEPT_MAX, PROBLEMS_SHOWN_MAX, ProblemRecord,
 };
 pub use dump::dump;
-pub use load::{FILE_BYTES_MAX, INCLUDED_FILES_MAX};
+pub use load::{CONFIGURATION_BYTES_MAX, FILE_BYTES_MAX, INCLUDED_FILES_MAX};
 pub use schema::schema;
 pub use surroundings::Surroundings;
 pub use words::LogLevel;
 
-use document::Syntax;
+use document::Understood;
 use load::{Reading, folder_of};
 
 /// Where the configuration is unless the command line says otherwise.
@@ -102,14 +104,10 @@ pub fn parse_text_in(
     text: &str,
     surroundings: &Surroundings,
 ) -> Result<Loaded, Diagnostics> {
-    finish(
-        Reading::of_text(name, text.to_owned()),
-        Path::new(""),
-        surroundings,
-    )
+    finish(Reading::of_text(name, text), Path::new(""), surroundings)
 }
 
-/// The rules between keys, and then the settings. After a broken syntax the rules would blame what was only not understood.
+/// The rules between keys, and then the settings. Where something was not understood, the rules would blame what is only not known.
 fn finish(
     reading: Reading,
     folder: &Path,
@@ -119,9 +117,10 @@ fn finish(
         sources,
         problems,
         file,
-        syntax,
+        understood,
+        ..
     } = reading;
-    if syntax == Syntax::Sound {
+    if understood == Understood::Wholly {
         check::check(&file, &problems);
     }
     let built = build::build(&file, folder, surroundings);

@@ -11,18 +11,17 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::diagnostics::{Located, Problem, Problems, Span};
-use super::keys::{Absent, Form, Key, Off, TABLES, Table};
+use super::diagnostics::{Located, Problem, Problems, Span, shown};
+use super::keys::{Absent, Form, Key, TABLES, Table};
 use super::suggest::nearest;
-use super::units::{
-    check_name, missing_ip_help, parse_address, parse_duration, parse_percent, parse_size,
+use super::units::check_name;
+use super::values::{
+    Advice, WordOrPath, address, duration, found, percent, size, string, text, whole, word,
+    word_or_path,
 };
-use super::words::{Words, names};
+use super::words::Words;
 
 type Value<'r> = Spanned<DeValue<'r>>;
-
-/// What the user should write instead.
-type Advice = String;
 
 /// One TOML table, of which every key that it may not have has been reported.
 pub(super) struct TableReader<'r> {
@@ -58,13 +57,6 @@ pub(super) enum Choice<T> {
 pub(super) enum Item<'r> {
     Address(Located<SocketAddr>),
     Table(TableReader<'r>),
-}
-
-/// The value of a key that takes some words and otherwise a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum WordOrPath {
-    Word(&'static str),
-    Path(String),
 }
 
 impl<'r> TableReader<'r> {
@@ -277,37 +269,25 @@ impl<'r> TableReader<'r> {
         name: &'r Spanned<Cow<'r, str>>,
         value: &'r Value<'r>,
     ) -> Option<NamedTable<'r>> {
+        let (kind, written) = (key.name, shown(name.get_ref()));
         let at = self.span(name.span());
-        let kind = key.name;
-        let written: &str = name.get_ref();
-        if let Err(advice) = check_name(written) {
-            self.problems.report(
-                Problem::at(
-                    &at,
-                    format!("`{}` is no name for a {kind}", written.escape_debug()),
-                )
-                .help(advice),
-            );
+        if let Err(advice) = check_name(name.get_ref()) {
+            let problem = Problem::at(&at, format!("`{written}` is no name for a {kind}"));
+            self.problems.report(problem.help(advice));
         }
         let Some(entries) = value.get_ref().as_table() else {
+            let problem = Problem::at(&at, format!("`{kind}.{written}` must be a table"));
             let advice = format!("write `[{kind}.NAME]`, with the keys below it");
-            self.problems.report(
-                Problem::at(
-                    &at,
-                    format!("`{kind}.{}` must be a table", written.escape_debug()),
-                )
-                .help(advice),
-            );
+            self.problems.report(problem.help(advice));
             return None;
         };
-        let subject = format!("{kind} `{}`", written.escape_debug());
-        Some(NamedTable {
-            name: Located {
-                value: written.to_owned(),
-                span: at.clone(),
-            },
-            table: Self::open(table, entries, subject, at, self.problems),
-        })
+        let subject = format!("{kind} `{written}`");
+        let name = Located {
+            value: name.get_ref().clone().into_owned(),
+            span: at.clone(),
+        };
+        let table = Self::open(table, entries, subject, at, self.problems);
+        Some(NamedTable { name, table })
     }
 
     fn open_inner(&self, key: &Key, entries: &'r DeTable<'r>, at: Span) -> Self {
@@ -351,12 +331,10 @@ impl<'r> TableReader<'r> {
 
     fn report_if_required(&self, key: &Key) {
         if key.absent == Absent::Error {
-            let problem = Problem::at(&self.at, format!("{} has no `{}`", self.subject, key.name));
-            self.problems.report(problem.help(format!(
-                "add `{}`: {}",
-                key.name,
-                as_clause(key.about)
-            )));
+            let message = format!("{} has no `{}`", self.subject, key.name);
+            let advice = format!("add `{}`: {}", key.name, as_clause(key.about));
+            self.problems
+                .report(Problem::at(&self.at, message).help(advice));
         }
     }
 
@@ -364,12 +342,10 @@ impl<'r> TableReader<'r> {
         for (written, _) in in_file_order(self.entries) {
             let name: &str = written.get_ref();
             if self.table.key(name).is_none() {
-                let problem = Problem::at(
-                    &self.span(written.span()),
-                    format!("unknown key `{}`", name.escape_debug()),
-                );
-                self.problems
-                    .report(problem.help(advise_key(self.table, name)));
+                let message = format!("unknown key `{}`", shown(name));
+                let problem = Problem::at(&self.span(written.span()), message);
+                let advice = advise_key(self.table, name);
+                self.problems.report(problem.help(advice));
             }
         }
     }
@@ -454,171 +430,4 @@ fn advise_table(key: &Key, written: &str) -> Option<Advice> {
     table
         .key("text")
         .map(|_| "to send a text of your own, write { text = \"…\" }".to_owned())
-}
-
-/// What is there instead of what is wanted.
-fn found(value: &DeValue<'_>) -> Advice {
-    match value {
-        DeValue::String(_) => "this is a string".to_owned(),
-        DeValue::Integer(_) => "this is a whole number".to_owned(),
-        DeValue::Float(_) => "this is a number with a fraction".to_owned(),
-        DeValue::Boolean(_) => "this is true or false".to_owned(),
-        DeValue::Datetime(_) => "this is a date or time".to_owned(),
-        DeValue::Array(_) => "this is a list".to_owned(),
-        DeValue::Table(_) => "this is a table".to_owned(),
-    }
-}
-
-fn string<'v>(value: &'v DeValue<'_>) -> Result<&'v str, Advice> {
-    value.as_str().ok_or_else(|| found(value))
-}
-
-/// A string; a number in its place is told how to become one.
-fn quantity<'v>(value: &'v DeValue<'_>, units: &str) -> Result<&'v str, Advice> {
-    match value {
-        DeValue::Integer(number) => Err(format!(
-            "write a string with a unit, such as \"{number}{units}\""
-        )),
-        other => string(other),
-    }
-}
-
-/// Splits `"off"` from everything else.
-fn off_or<T>(
-    off: Off,
-    text: &str,
-    parse: impl FnOnce(&str) -> Result<T, Advice>,
-) -> Result<Option<T>, Advice> {
-    match (text, off) {
-        ("off", Off::Allowed) => Ok(None),
-        ("off", Off::Refused) => Err("it cannot be turned off".to_owned()),
-        _ => parse(text).map(Some),
-    }
-}
-
-fn whole(form: &Form, value: &DeValue<'_>) -> Result<u64, Advice> {
-    let integer = value.as_integer().ok_or_else(|| found(value))?;
-    let Form::Whole { min, max } = form else {
-        return Err(form_mismatch());
-    };
-    match i128::from_str_radix(integer.as_str(), integer.radix()) {
-        Ok(number) if number < i128::from(*min) => Err("that is too small".to_owned()),
-        Ok(number) if number > i128::from(*max) => Err("that is too large".to_owned()),
-        Ok(number) => u64::try_from(number).map_err(|_| "that is too large".to_owned()),
-        Err(_) => Err("that is too large".to_owned()),
-    }
-}
-
-fn duration(form: &Form, value: &DeValue<'_>) -> Result<Option<Duration>, Advice> {
-    let Form::Duration { min, max, off } = form else {
-        return Err(form_mismatch());
-    };
-    off_or(*off, quantity(value, "s")?, |text| {
-        match parse_duration(text)? {
-            parsed if parsed < *min => Err(too_small(*off)),
-            parsed if parsed > *max => Err("that is too long".to_owned()),
-            parsed => Ok(parsed),
-        }
-    })
-}
-
-fn size(form: &Form, value: &DeValue<'_>) -> Result<Option<u64>, Advice> {
-    let Form::Size { max, off } = form else {
-        return Err(form_mismatch());
-    };
-    off_or(*off, quantity(value, "KiB")?, |text| {
-        match parse_size(text)? {
-            0 => Err(too_small(*off)),
-            parsed if parsed > *max => Err("that is too large".to_owned()),
-            parsed => Ok(parsed),
-        }
-    })
-}
-
-fn percent(form: &Form, value: &DeValue<'_>) -> Result<Option<u64>, Advice> {
-    let Form::Percent { min, max, off } = form else {
-        return Err(form_mismatch());
-    };
-    off_or(*off, quantity(value, "%")?, |text| {
-        match parse_percent(text)? {
-            parsed if parsed < *min => Err(too_small(*off)),
-            parsed if parsed > *max => Err("that is too large".to_owned()),
-            parsed => Ok(parsed),
-        }
-    })
-}
-
-fn too_small(off: Off) -> Advice {
-    match off {
-        Off::Allowed => "that is too small; \"off\" turns it off".to_owned(),
-        Off::Refused => "that is too small".to_owned(),
-    }
-}
-
-fn text(form: &Form, value: &DeValue<'_>) -> Result<String, Advice> {
-    let text = string(value)?;
-    let Form::Text { bytes_max } = form else {
-        return Err(form_mismatch());
-    };
-    match text.len() {
-        0 => Err("to send nothing, leave the key out".to_owned()),
-        length if length > *bytes_max => Err(format!("this has {length} bytes")),
-        _ => Ok(text.to_owned()),
-    }
-}
-
-fn word<T: Words>(value: &DeValue<'_>) -> Result<T, Advice> {
-    let written = string(value)?;
-    T::of(written).ok_or_else(|| advise_word(written, names::<T>()))
-}
-
-fn advise_word(written: &str, known: Vec<&'static str>) -> Advice {
-    match nearest(written, known) {
-        Some(word) => format!("did you mean \"{word}\"?"),
-        None => format!("\"{}\" is none of them", written.escape_debug()),
-    }
-}
-
-fn word_or_path(form: &Form, value: &DeValue<'_>) -> Result<WordOrPath, Advice> {
-    let Form::WordOrPath { words, bytes_max } = form else {
-        return Err(form_mismatch());
-    };
-    let written = string(value)?;
-    if let Some(word) = words.iter().find(|word| **word == written) {
-        return Ok(WordOrPath::Word(word));
-    }
-    match nearest(written, words.iter().copied()) {
-        _ if written.contains('\0') => Err("a path holds no NUL".to_owned()),
-        _ if written.len() > *bytes_max => Err(format!(
-            "this has {} bytes, and a path here has at most {bytes_max}",
-            written.len()
-        )),
-        _ if written.contains('/') => Ok(WordOrPath::Path(written.to_owned())),
-        Some(word) => Err(format!("did you mean \"{word}\"?")),
-        None => Err(format!(
-            "for a file beside this one, write \"./{}\"",
-            written.escape_debug()
-        )),
-    }
-}
-
-fn address(form: &Form, value: &DeValue<'_>) -> Result<SocketAddr, Advice> {
-    if let (DeValue::Integer(port), Form::BindAddress) = (value, form) {
-        return Err(missing_ip_help(port));
-    }
-    match (form, parse_address(string(value)?)?) {
-        (Form::EndpointAddress, parsed) if parsed.port() == 0 => {
-            Err("no endpoint listens on port 0".to_owned())
-        }
-        (Form::EndpointAddress, parsed) if parsed.ip().is_unspecified() => {
-            Err("that is every address and none; this machine is \"127.0.0.1\"".to_owned())
-        }
-        (_, parsed) => Ok(parsed),
-    }
-}
-
-/// Cannot happen while every key of the table is read by the method of its form, which a test holds: `all-keys.toml` has them all.
-fn form_mismatch() -> Advice {
-    debug_assert!(false, "a key is read by a method that is not its form's");
-    "the program reads this key in the wrong way; please report it".to_owned()
 }
