@@ -207,6 +207,18 @@ mod tests {
         );
     }
 
+    /// The documentation explains every field of a line.
+    #[test]
+    fn the_documentation_explains_every_field() {
+        let operations = include_str!("../../../../docs/operations.md");
+        let (_, logs) = operations.split_once("## Logs").unwrap();
+
+        for word in line(LogFormat::Text, &served()).split_whitespace() {
+            let (field, _) = word.split_once('=').unwrap();
+            assert!(logs.contains(&format!("`{field}`")), "{field}");
+        }
+    }
+
     /// What never happened is a dash in text and null in JSON, not a zero.
     #[test]
     fn a_session_that_found_no_endpoint() {

@@ -73,3 +73,32 @@ impl fmt::Display for Reason {
         f.write_str(self.code())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+
+    /// The table in the documentation has every code, in this order, and no other.
+    #[test]
+    fn the_documentation_lists_every_code() {
+        let (_, table) = OPERATIONS.split_once("## Reason codes").unwrap();
+
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+        let documented: Vec<&str> = rows
+            .filter_map(|row| Some(row.split_once('`')?.0))
+            .collect();
+
+        let codes: Vec<&str> = Reason::ALL.iter().map(|reason| reason.code()).collect();
+        assert_eq!(documented, codes);
+    }
+
+    /// A reason's number is its place in the list: counters are indexed by it.
+    #[test]
+    fn numbers_are_places() {
+        for (place, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, place);
+        }
+    }
+}
