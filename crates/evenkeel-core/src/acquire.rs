@@ -12,7 +12,6 @@ use fastrand::Rng;
 use parking_lot::Mutex;
 
 use crate::endpoint::{Endpoint, Home};
-use crate::fault::{self, Fault};
 use crate::lease::{Failure, Lease, LeaseKind};
 use crate::roster::Roster;
 use crate::snapshot::{Field, Snapshot};
@@ -78,7 +77,7 @@ impl Cluster {
     /// While others wait, they are served first. A session that waits keeps waiting when the last endpoint becomes
     /// unusable (one may return before its time is over); a new one is refused at once.
     pub fn acquire(self: &Arc<Self>, request: &Request<'_>, now: Time, rng: &mut Rng) -> Acquired {
-        if self.queue.is_empty() || fault::injected(Fault::ArrivalOvertakes) {
+        if self.queue.is_empty() {
             match self.choose(request.key, request.tried, now, rng) {
                 Choice::Leased(lease) => return Acquired::Lease(lease),
                 Choice::NoneUsable => return Acquired::Refused(Refusal::NoEndpoint),

@@ -77,7 +77,7 @@ impl Endpoint {
     /// Takes a slot unless `limit` are taken. Exact over all threads: the count never passes the limit, not for a moment.
     #[inline]
     pub(crate) fn reserve(&self, limit: u32) -> bool {
-        let taken = if limit == NO_LIMIT || fault::injected(Fault::LimitIgnored) {
+        let taken = if limit == NO_LIMIT {
             self.in_flight.fetch_add(1, Ordering::AcqRel);
             true
         } else {

@@ -16,8 +16,6 @@ pub(crate) enum Fault {
     WakeUpLost,
     /// The newest waiter is served first.
     LastInFirstOut,
-    /// A new session takes a slot that others wait for.
-    ArrivalOvertakes,
     /// A ticket that is dropped stays in the queue.
     LeaverStays,
     /// An ejection never ends.

@@ -31,6 +31,9 @@ pub mod units;
 mod wait;
 
 #[cfg(test)]
+#[path = "../tests/sim.rs"]
+mod sim;
+#[cfg(test)]
 mod tests;
 
 pub use acquire::{Acquired, Cluster, Refusal, Request};

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::balance::Balancer;
-use crate::cluster::ClusterSpec;
+use crate::cluster::{ClusterSpec, EndpointSpec};
 use crate::endpoint::{Endpoint, NO_LIMIT};
+use crate::fault::{self, Fault};
 use crate::tried::Tried;
 use crate::units::{EndpointId, HashKey, Time};
 
@@ -36,11 +37,7 @@ impl Snapshot {
         endpoints: Vec<Arc<Endpoint>>,
         balancer: Box<dyn Balancer>,
     ) -> Self {
-        let limits: Vec<u32> = spec
-            .endpoints
-            .iter()
-            .map(|endpoint| endpoint.max_connections.map_or(NO_LIMIT, u32::from))
-            .collect();
+        let limits: Vec<u32> = spec.endpoints.iter().map(limit_of).collect();
         Self {
             ids: endpoints.iter().map(|endpoint| endpoint.id()).collect(),
             is_limited: limits.iter().any(|&limit| limit != NO_LIMIT),
@@ -87,6 +84,13 @@ impl Snapshot {
 
     pub(crate) fn set_next_trial(&self, next: Time) {
         self.next_trial.store(next.as_micros(), Ordering::Relaxed);
+    }
+}
+
+fn limit_of(spec: &EndpointSpec) -> u32 {
+    match spec.max_connections {
+        Some(max) if !fault::injected(Fault::LimitIgnored) => max.get(),
+        _ => NO_LIMIT,
     }
 }
 

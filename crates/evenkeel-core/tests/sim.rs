@@ -1,1 +1,791 @@
-//! Seeded simulation of the whole core.
+//! Seeded simulation of the whole core: sessions, failures, recoveries, reloads, queueing, time; one thread, no clock.
+//!
+//! A run is a few hundred random steps in a small world. After each one, a shadow model that knows only what sessions
+//! hold and who waits is compared with what the cluster says of itself. At the end all endpoints are repaired, and
+//! everybody must come back in bounded time. `EVENKEEL_SIM_SEED=42 cargo test -p evenkeel-core sim` repeats one run.
+//!
+//! That it bites is a test of its own: every [`Fault`] that can be put into the core is found.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use parking_lot::Mutex;
+
+use crate::fault::{Fault, inject};
+use crate::units::{Address, EndpointId, HashKey, Time, Weight};
+use crate::{
+    Acquired, Balance, Cluster, ClusterSpec, ClusterStatus, EjectionPolicy, EndpointSpec,
+    EndpointState, EndpointStatus, Failure, HashPolicy, Lease, Outcome, Refusal, Request, Ticket,
+    TrialPolicy, Tried, Waiter, WhenNone,
+};
+
+const SEEDS: u64 = 120;
+const STEPS: usize = 600;
+
+/// Many runs, in the order of their seeds on two threads.
+#[test]
+fn the_core_keeps_its_promises() {
+    if let Some(seed) = seed_to_replay() {
+        assert_eq!(run(seed), Ok(()));
+        return;
+    }
+    std::thread::scope(|scope| {
+        for half in 0..2 {
+            scope.spawn(move || {
+                for seed in (half..SEEDS).step_by(2) {
+                    if let Err(Violation(what)) = run(seed) {
+                        panic!("EVENKEEL_SIM_SEED={seed} finds: {what}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The same seed is the same run, or a seed would be worth nothing.
+#[test]
+fn a_run_is_repeatable() {
+    let history = |seed| {
+        let mut simulation = Simulation::new(seed);
+        simulation.act_many().unwrap();
+        let totals = simulation.status().endpoints.into_iter();
+        totals
+            .map(|endpoint| (endpoint.leases, endpoint.failures))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(history(3), history(3));
+}
+
+fn seed_to_replay() -> Option<u64> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "replaying a seed is asked for from outside"
+    )]
+    let seed = std::env::var("EVENKEEL_SIM_SEED").ok()?;
+    Some(seed.parse().expect("EVENKEEL_SIM_SEED is a number"))
+}
+
+/// The simulation with one fault in the core, on as many seeds as it takes.
+fn finds(fault: Fault) {
+    inject(Some(fault));
+    let found = (0..SEEDS).find_map(|seed| run(seed).err());
+    inject(None);
+    assert!(found.is_some(), "{fault:?} goes unnoticed");
+}
+
+macro_rules! finds {
+    ($($name:ident: $fault:ident,)*) => {
+        $(#[test]
+        fn $name() {
+            finds(Fault::$fault);
+        })*
+    };
+}
+
+finds! {
+    finds_a_slot_that_leaks: SlotLeaks,
+    finds_a_slot_that_is_freed_twice: SlotFreedTwice,
+    finds_a_limit_that_is_passed: LimitIgnored,
+    finds_a_lost_wake_up: WakeUpLost,
+    finds_a_queue_that_serves_the_last_first: LastInFirstOut,
+    finds_a_waiter_that_cannot_leave: LeaverStays,
+    finds_an_ejection_without_end: EjectedForEver,
+    finds_the_last_endpoint_ejected: LastOneEjected,
+    finds_a_floored_endpoint_that_never_returns: NoTrials,
+    finds_weight_that_decides_availability: WeightDecidesAvailability,
+    finds_a_reload_that_forgets: ReloadForgets,
+    finds_a_weight_beyond_the_configured_one: WeightOvershoots,
+    finds_a_disabled_endpoint_that_is_used: DisabledUsed,
+}
+
+/// What is wrong.
+#[derive(Debug, PartialEq, Eq)]
+struct Violation(String);
+
+type Checked = Result<(), Violation>;
+
+macro_rules! ensure {
+    ($holds:expr, $($what:tt)+) => {
+        if !$holds {
+            return Err(Violation(format!($($what)+)));
+        }
+    };
+}
+
+fn run(seed: u64) -> Checked {
+    let mut simulation = Simulation::new(seed);
+    simulation.act_many()?;
+    simulation.recover()?;
+    simulation.end()
+}
+
+/// The world: one cluster, its endpoints dead or alive, the sessions in it.
+struct Simulation {
+    rng: Rng,
+    now: Time,
+    spec: ClusterSpec,
+    cluster: Arc<Cluster>,
+    /// Names of endpoints that fail every session.
+    dead: Vec<Arc<str>>,
+    sessions: Vec<Session>,
+    /// In the order in which they came.
+    line: Vec<Waiting>,
+    grants: Arc<Grants>,
+    waiter: Arc<dyn Waiter>,
+    next_token: u64,
+    shadow: BTreeMap<EndpointId, Shadow>,
+}
+
+/// A session that holds a lease.
+struct Session {
+    lease: Lease,
+    established: bool,
+    tried: Tried,
+}
+
+/// A session that waits.
+struct Waiting {
+    token: u64,
+    tried: Tried,
+    ticket: Ticket,
+}
+
+/// What must be true of an endpoint by what the sessions did.
+#[derive(Clone, Debug, Default)]
+struct Shadow {
+    held: u32,
+    leases: u64,
+    effective: u32,
+    last_trial: Option<Time>,
+}
+
+#[derive(Default)]
+struct Grants(Mutex<Vec<(u64, Lease)>>);
+
+impl Waiter for Grants {
+    fn grant(&self, token: u64, lease: Lease) {
+        self.0.lock().push((token, lease));
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What happens
+
+impl Simulation {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let spec = random_spec(&mut rng, seed);
+        let grants = Arc::new(Grants::default());
+        let mut simulation = Self {
+            now: Time::ZERO,
+            cluster: Cluster::new(spec.clone(), rng.u64(..), Time::ZERO),
+            spec,
+            dead: Vec::new(),
+            sessions: Vec::new(),
+            line: Vec::new(),
+            waiter: Arc::<Grants>::clone(&grants),
+            grants,
+            next_token: 0,
+            shadow: BTreeMap::new(),
+            rng,
+        };
+        simulation.adopt_weights();
+        simulation
+    }
+
+    fn act_many(&mut self) -> Checked {
+        for step in 0..STEPS {
+            let before = self.status();
+            let acted = self.act(&before).and_then(|()| self.check(&before));
+            acted.map_err(|Violation(what)| Violation(format!("step {step}: {what}")))?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, before: &ClusterStatus) -> Checked {
+        match self.rng.u32(..100) {
+            0..40 => self.arrive(Tried::default(), before),
+            40..70 => self.progress(before),
+            70..75 => self.abandon(before),
+            75..80 => self.leave(),
+            80..91 => {
+                let moment = Duration::from_millis(self.rng.u64(1..500));
+                self.pass_time(moment, before)
+            }
+            91..93 => {
+                let long = Duration::from_secs(self.rng.u64(1..30));
+                self.pass_time(long, before)
+            }
+            93..97 => self.kill_or_repair(),
+            97..98 => self.reload_the_same(before),
+            _ => self.reload(before),
+        }
+    }
+
+    fn arrive(&mut self, tried: Tried, before: &ClusterStatus) -> Checked {
+        let token = self.next_token;
+        self.next_token += 1;
+        let request = Request {
+            key: Some(HashKey(self.rng.u64(..))),
+            tried: &tried,
+            waiter: (self.rng.u32(..10) > 0).then_some((&self.waiter, token)),
+        };
+        let may_wait = request.waiter.is_some();
+        match self.cluster.acquire(&request, self.now, &mut self.rng) {
+            Acquired::Lease(lease) => self.begin(lease, tried, before),
+            Acquired::Wait(ticket) => {
+                ensure!(may_wait, "waits without a waiter");
+                self.line.push(Waiting {
+                    token,
+                    tried,
+                    ticket,
+                });
+                Ok(())
+            }
+            Acquired::Refused(refusal) => self.check_refusal(refusal, may_wait, before),
+        }
+    }
+
+    /// A session holds a lease from here on.
+    fn begin(&mut self, lease: Lease, tried: Tried, before: &ClusterStatus) -> Checked {
+        self.check_lease(&lease, &tried, before)?;
+        let shadow = self.shadow.entry(lease.endpoint()).or_default();
+        shadow.held += 1;
+        shadow.leases += 1;
+        self.sessions.push(Session {
+            lease,
+            established: false,
+            tried,
+        });
+        Ok(())
+    }
+
+    /// One session goes on: it fails, is answered for the first time, or ends.
+    fn progress(&mut self, before: &ClusterStatus) -> Checked {
+        let Some(index) = self.any_session() else {
+            return Ok(());
+        };
+        let session = &mut self.sessions[index];
+        if session.established {
+            self.end_session(index, Outcome::Completed, before)
+        } else if self.dead.contains(session.lease.name()) {
+            self.fail(index, before)
+        } else {
+            session.established = true;
+            session.lease.established(self.now);
+            self.credit(index);
+            self.collect_grants(before)
+        }
+    }
+
+    fn credit(&mut self, index: usize) {
+        let id = self.sessions[index].lease.endpoint();
+        if let Some(weight) = self.weight_of(id) {
+            let shadow = self.shadow.entry(id).or_default();
+            shadow.effective = (shadow.effective + 1).min(weight);
+        }
+    }
+
+    /// The endpoint fails; more often than not the session tries again.
+    fn fail(&mut self, index: usize, before: &ClusterStatus) -> Checked {
+        let id = self.sessions[index].lease.endpoint();
+        if self.weight_of(id).is_some() {
+            let shadow = self.shadow.entry(id).or_default();
+            shadow.effective = shadow.effective.saturating_sub(1);
+        }
+        let mut tried = self.sessions[index].tried.clone();
+        tried.push(id);
+        self.end_session(index, Outcome::Failed(Failure::Refused), before)?;
+        if self.rng.u32(..3) > 0 {
+            let before = self.status();
+            self.arrive(tried, &before)?;
+        }
+        Ok(())
+    }
+
+    fn end_session(&mut self, index: usize, outcome: Outcome, before: &ClusterStatus) -> Checked {
+        let Session { lease, .. } = self.sessions.swap_remove(index);
+        self.shadow.entry(lease.endpoint()).or_default().held -= 1;
+        lease.finish(outcome, self.now);
+        self.collect_grants(before)
+    }
+
+    fn abandon(&mut self, before: &ClusterStatus) -> Checked {
+        let Some(index) = self.any_session() else {
+            return Ok(());
+        };
+        let Session { lease, .. } = self.sessions.swap_remove(index);
+        self.shadow.entry(lease.endpoint()).or_default().held -= 1;
+        drop(lease);
+        self.collect_grants(before)
+    }
+
+    /// A waiting session's time is over.
+    fn leave(&mut self) -> Checked {
+        if !self.line.is_empty() {
+            let index = self.rng.usize(..self.line.len());
+            drop(self.line.remove(index).ticket);
+        }
+        Ok(())
+    }
+
+    fn pass_time(&mut self, duration: Duration, before: &ClusterStatus) -> Checked {
+        self.now = self.now.after(duration);
+        self.cluster.tick(self.now);
+        self.collect_grants(before)
+    }
+
+    fn kill_or_repair(&mut self) -> Checked {
+        if self.dead.is_empty() || self.rng.bool() {
+            let index = self.rng.usize(..self.spec.endpoints.len());
+            self.dead.push(Arc::clone(&self.spec.endpoints[index].name));
+        } else {
+            let index = self.rng.usize(..self.dead.len());
+            let repaired = self.dead.swap_remove(index);
+            self.dead.retain(|name| *name != repaired);
+        }
+        Ok(())
+    }
+
+    fn reload_the_same(&mut self, before: &ClusterStatus) -> Checked {
+        self.cluster.reconfigure(self.spec.clone(), self.now);
+        self.collect_grants(before)
+    }
+
+    fn reload(&mut self, before: &ClusterStatus) -> Checked {
+        change_spec(&mut self.spec, &mut self.rng);
+        self.cluster.reconfigure(self.spec.clone(), self.now);
+        self.adopt_weights();
+        self.check_identities(before)?;
+        self.collect_grants(before)
+    }
+
+    /// Whoever was granted a slot holds a lease now.
+    fn collect_grants(&mut self, before: &ClusterStatus) -> Checked {
+        let granted = std::mem::take(&mut *self.grants.0.lock());
+        for (token, lease) in granted {
+            let Some(index) = self.line.iter().position(|waiting| waiting.token == token) else {
+                return Err(Violation(format!(
+                    "{token} is granted a slot and does not wait"
+                )));
+            };
+            let Waiting { tried, .. } = self.line.remove(index);
+            self.check_turn(index, &lease, before)?;
+            self.begin(lease, tried, before)?;
+        }
+        Ok(())
+    }
+
+    /// All is repaired: within the longest ejection, trial interval and slow start everybody is back.
+    fn recover(&mut self) -> Checked {
+        self.dead.clear();
+        let begin = self.status();
+        for _ in 0..RECOVERY_SECONDS {
+            let before = self.status();
+            self.pass_time(Duration::from_secs(1), &before)?;
+            for _ in 0..2 * self.spec.endpoints.len() {
+                let before = self.status();
+                self.arrive(Tried::default(), &before)?;
+                self.check(&before)?;
+            }
+            while !self.sessions.is_empty() {
+                let before = self.status();
+                self.progress(&before)?;
+                self.check(&before)?;
+            }
+        }
+        self.check_recovered(&begin)
+    }
+
+    /// Everybody goes home. Where nobody can be used, those who wait give up.
+    fn end(&mut self) -> Checked {
+        if !self.roles(&self.status()).iter().any(|role| role.works) {
+            self.line.clear();
+        }
+        ensure!(self.line.is_empty(), "{} still wait", self.line.len());
+        let before = self.status();
+        self.pass_time(Duration::from_secs(1), &before)?;
+        let status = self.status();
+        ensure!(
+            status.endpoints.len() == self.spec.endpoints.len(),
+            "an endpoint drains without leases"
+        );
+        Ok(())
+    }
+
+    fn any_session(&mut self) -> Option<usize> {
+        (!self.sessions.is_empty()).then(|| self.rng.usize(..self.sessions.len()))
+    }
+}
+
+/// Ejection at most 20 s, trials at most 8 s apart, slow start 5 s, and time to win a weight of 5 back by trials.
+const RECOVERY_SECONDS: u32 = 60;
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What must be true
+
+/// An endpoint's part in the work, worked out from the configuration and the status.
+struct Role {
+    id: EndpointId,
+    /// It takes its share.
+    works: bool,
+    /// It takes trials only.
+    on_trial: bool,
+    has_room: bool,
+}
+
+impl Simulation {
+    fn status(&self) -> ClusterStatus {
+        self.cluster.status(self.now)
+    }
+
+    /// After every step.
+    fn check(&mut self, before: &ClusterStatus) -> Checked {
+        let status = self.status();
+        self.check_counts(&status)?;
+        self.check_ejections(before, &status)?;
+        self.check_nobody_is_stuck(&status)
+    }
+
+    fn check_counts(&self, status: &ClusterStatus) -> Checked {
+        ensure!(
+            status.waiting == self.line.len(),
+            "{} wait, the cluster says {}",
+            self.line.len(),
+            status.waiting
+        );
+        for endpoint in &status.endpoints {
+            let shadow = self.shadow.get(&endpoint.id).cloned().unwrap_or_default();
+            let says = (endpoint.in_flight, endpoint.leases);
+            ensure!(
+                says == (shadow.held, shadow.leases),
+                "{says:?} instead of {shadow:?}"
+            );
+            let drains = endpoint.state == EndpointState::Draining;
+            ensure!(
+                drains || endpoint.effective_weight == shadow.effective,
+                "effective weight {} instead of {shadow:?}",
+                endpoint.effective_weight
+            );
+        }
+        let held: u32 = status
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.in_flight)
+            .sum();
+        ensure!(
+            held as usize == self.sessions.len(),
+            "a lease is on no endpoint"
+        );
+        Ok(())
+    }
+
+    /// A new ejection stays within the share and leaves somebody.
+    fn check_ejections(&self, before: &ClusterStatus, after: &ClusterStatus) -> Checked {
+        let ejected =
+            |status: &ClusterStatus| status.endpoints.iter().filter(|e| is_ejected(e)).count();
+        if ejected(after) <= ejected(before) {
+            return Ok(());
+        }
+        let share = self
+            .spec
+            .ejection
+            .map_or(0, |policy| policy.share_max_percent as usize);
+        ensure!(
+            ejected(after) * 100 <= self.spec.endpoints.len() * share,
+            "{} of {} are ejected",
+            ejected(after),
+            self.spec.endpoints.len()
+        );
+        let usable =
+            |(spec, endpoint): (&EndpointSpec, _)| is_in_service(spec) && !is_ejected(endpoint);
+        ensure!(
+            self.spec.endpoints.iter().zip(&after.endpoints).any(usable),
+            "the last one is ejected"
+        );
+        Ok(())
+    }
+
+    /// No slot is free for anybody who waits.
+    fn check_nobody_is_stuck(&self, status: &ClusterStatus) -> Checked {
+        let roles = self.roles(status);
+        for waiting in &self.line {
+            let open = roles
+                .iter()
+                .find(|role| role.has_room && may_use(role, &waiting.tried, &roles));
+            ensure!(open.is_none(), "{} waits beside a free slot", waiting.token);
+        }
+        Ok(())
+    }
+
+    /// A lease is only on an endpoint that may be used, before or after what this step did to it.
+    fn check_lease(&mut self, lease: &Lease, tried: &Tried, before: &ClusterStatus) -> Checked {
+        let (before, after) = (self.roles(before), self.roles(&self.status()));
+        let id = lease.endpoint();
+        let role_in = |roles: &[Role]| roles.iter().position(|role| role.id == id);
+        let works = |roles: &[Role]| {
+            role_in(roles).is_some_and(|index| may_use(&roles[index], tried, roles))
+        };
+        let on_trial = |roles: &[Role]| role_in(roles).is_some_and(|index| roles[index].on_trial);
+        self.check_limit(lease)?;
+        if works(&before) || works(&after) {
+            return Ok(());
+        }
+        ensure!(
+            (on_trial(&before) || on_trial(&after)) && !tried.contains(id),
+            "{} is not to be used",
+            lease.name()
+        );
+        self.check_trial(id)
+    }
+
+    fn check_limit(&self, lease: &Lease) -> Checked {
+        let held = self
+            .shadow
+            .get(&lease.endpoint())
+            .map_or(0, |shadow| shadow.held);
+        let spec = self
+            .spec
+            .endpoints
+            .iter()
+            .find(|spec| spec.name == *lease.name());
+        let limit = spec.and_then(|spec| spec.max_connections);
+        ensure!(
+            limit.is_none_or(|limit| held < limit.get()),
+            "{held} leases on {} and one more",
+            lease.name()
+        );
+        Ok(())
+    }
+
+    fn check_trial(&mut self, id: EndpointId) -> Checked {
+        let now = self.now;
+        let every = self.spec.trials.every;
+        let shadow = self.shadow.entry(id).or_default();
+        let last = shadow.last_trial.replace(now);
+        ensure!(
+            last.is_none_or(|last| now.since(last) >= every),
+            "two trials within {every:?}"
+        );
+        Ok(())
+    }
+
+    /// Those who came before the one who was at `index` could not use the slot.
+    fn check_turn(&self, index: usize, lease: &Lease, before: &ClusterStatus) -> Checked {
+        let roles = self.roles(&self.status());
+        let was_trial = self
+            .roles(before)
+            .iter()
+            .any(|role| role.id == lease.endpoint() && role.on_trial);
+        let role = roles.iter().find(|role| role.id == lease.endpoint());
+        for earlier in &self.line[..index] {
+            let could_use = role.is_some_and(|role| may_use(role, &earlier.tried, &roles));
+            ensure!(was_trial || !could_use, "{} was overtaken", earlier.token);
+        }
+        Ok(())
+    }
+
+    fn check_refusal(&self, refusal: Refusal, may_wait: bool, before: &ClusterStatus) -> Checked {
+        let anybody_works = self.roles(before).iter().any(|role| role.works);
+        let is_right = match refusal {
+            Refusal::NoEndpoint => !anybody_works,
+            Refusal::QueueFull => anybody_works && self.line.len() >= self.spec.queue_max,
+            Refusal::Full => anybody_works && !may_wait,
+        };
+        ensure!(is_right, "{refusal:?} is not the reason");
+        Ok(())
+    }
+
+    /// A reload keeps who has the same name and address.
+    fn check_identities(&self, before: &ClusterStatus) -> Checked {
+        let after = self.status();
+        for old in &before.endpoints {
+            let same = |new: &&EndpointStatus| new.name == old.name && new.address == old.address;
+            if let Some(new) = after.endpoints.iter().find(same) {
+                ensure!(new.id == old.id, "{} is forgotten", old.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_recovered(&self, begin: &ClusterStatus) -> Checked {
+        let status = self.status();
+        let roles = self.roles(&status);
+        for endpoint in &status.endpoints {
+            let is_member = roles
+                .iter()
+                .any(|role| role.id == endpoint.id && (role.works || role.on_trial));
+            ensure!(!is_ejected(endpoint), "{} is still ejected", endpoint.name);
+            if is_member {
+                let is_up = endpoint.state == EndpointState::Up
+                    && endpoint.effective_weight == endpoint.weight.get();
+                ensure!(is_up, "{} has not recovered: {endpoint:?}", endpoint.name);
+                let old = begin.endpoints.iter().find(|old| old.id == endpoint.id);
+                let served = endpoint.leases - old.map_or(0, |old| old.leases);
+                ensure!(served > 0, "{} starves", endpoint.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn roles(&self, status: &ClusterStatus) -> Vec<Role> {
+        let find = |spec: &EndpointSpec| {
+            let mut endpoints = status.endpoints.iter();
+            endpoints.find(|e| e.name == spec.name && e.address == spec.address)
+        };
+        let listed: Vec<(&EndpointSpec, &EndpointStatus)> = self
+            .spec
+            .endpoints
+            .iter()
+            .filter_map(|spec| Some((spec, find(spec)?)))
+            .filter(|(spec, _)| is_in_service(spec))
+            .collect();
+        let usable = |backup| {
+            let is_usable = move |(spec, endpoint): &&(&EndpointSpec, &EndpointStatus)| {
+                spec.backup == backup && !is_ejected(endpoint)
+            };
+            listed.iter().filter(is_usable).copied().collect::<Vec<_>>()
+        };
+        let (primaries, backups) = (usable(false), usable(true));
+        let members = match (
+            primaries.is_empty(),
+            backups.is_empty(),
+            self.spec.when_none,
+        ) {
+            (false, _, _) => primaries,
+            (true, false, _) => backups,
+            (true, true, WhenNone::UseAll) => listed.clone(),
+            (true, true, WhenNone::Fail) => Vec::new(),
+        };
+        let all_floored = members
+            .iter()
+            .all(|(_, endpoint)| endpoint.effective_weight == 0);
+        let role = |(spec, endpoint): (&EndpointSpec, &EndpointStatus)| Role {
+            id: endpoint.id,
+            works: all_floored || endpoint.effective_weight > 0,
+            on_trial: !all_floored && endpoint.effective_weight == 0,
+            has_room: spec
+                .max_connections
+                .is_none_or(|max| endpoint.in_flight < max.get()),
+        };
+        members.into_iter().map(role).collect()
+    }
+
+    fn weight_of(&self, id: EndpointId) -> Option<u32> {
+        let status = self.status();
+        let endpoint = status.endpoints.iter().find(|endpoint| endpoint.id == id)?;
+        (endpoint.state != EndpointState::Draining).then_some(endpoint.weight.get())
+    }
+
+    /// A new configured weight changes the effective one; by how much is for tests of its own to say. It is as configured
+    /// for whoever was, and at least 1 for whoever was above 0.
+    fn adopt_weights(&mut self) {
+        for endpoint in self.status().endpoints {
+            let shadow = self.shadow.entry(endpoint.id).or_default();
+            shadow.effective = endpoint.effective_weight;
+        }
+    }
+}
+
+/// Whether a session may be given this endpoint: one that it has tried only if no other is left.
+fn may_use(role: &Role, tried: &Tried, roles: &[Role]) -> bool {
+    let is_another_left = || {
+        roles
+            .iter()
+            .any(|other| other.works && !tried.contains(other.id))
+    };
+    role.works && (!tried.contains(role.id) || !is_another_left())
+}
+
+fn is_in_service(spec: &EndpointSpec) -> bool {
+    !spec.disabled && spec.weight > Weight::ZERO
+}
+
+fn is_ejected(endpoint: &EndpointStatus) -> bool {
+    matches!(endpoint.state, EndpointState::Ejected { .. })
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Random configurations
+
+fn random_spec(rng: &mut Rng, seed: u64) -> ClusterSpec {
+    let endpoints = (0..rng.u16(2..6)).map(|number| random_endpoint(rng, number));
+    ClusterSpec {
+        name: "simulated".into(),
+        endpoints: endpoints.collect(),
+        balance: random_balance(seed),
+        trials: TrialPolicy {
+            every: Duration::from_secs(1),
+            every_max: Duration::from_secs(8),
+        },
+        ejection: (!seed.is_multiple_of(4)).then(|| EjectionPolicy {
+            failures: rng.u32(1..4),
+            base: Duration::from_secs(5),
+            max: Duration::from_secs(20),
+            share_max_percent: rng.u32(30..=100),
+        }),
+        slow_start: Duration::from_secs(rng.u64(0..6)),
+        queue_max: rng.usize(0..12),
+        when_none: if rng.bool() {
+            WhenNone::Fail
+        } else {
+            WhenNone::UseAll
+        },
+    }
+}
+
+/// Hashes less often than the rest: in a debug build, filling a slot table takes as long as a hundred steps.
+fn random_balance(seed: u64) -> Balance {
+    let bounded = HashPolicy {
+        bounded_load_percent: Some(125),
+    };
+    match seed % 10 {
+        0..3 => Balance::RoundRobin,
+        3..6 => Balance::LeastConnections,
+        6 => Balance::Random,
+        7 => Balance::TwoChoices,
+        8 => Balance::Hash(HashPolicy::default()),
+        _ => Balance::SourceHash(bounded),
+    }
+}
+
+fn random_endpoint(rng: &mut Rng, number: u16) -> EndpointSpec {
+    EndpointSpec {
+        name: format!("e{number}").into(),
+        address: Address::Ip(SocketAddr::from(([127, 0, 0, 1], number))),
+        weight: Weight::new(rng.u32(0..6)).expect("small"),
+        backup: rng.u32(..5) == 0,
+        disabled: rng.u32(..8) == 0,
+        max_connections: NonZeroU32::new(rng.u32(0..4)),
+    }
+}
+
+/// Adds, removes, moves or changes an endpoint, or the order of the list.
+fn change_spec(spec: &mut ClusterSpec, rng: &mut Rng) {
+    let index = rng.usize(..spec.endpoints.len());
+    let number = u16::try_from(index).expect("small");
+    let free = (0..8).find(|n| spec.endpoints.iter().all(|e| *e.name != *format!("e{n}")));
+    match (rng.u32(..5), free) {
+        (0, Some(free)) => spec.endpoints.push(random_endpoint(rng, free)),
+        (1, _) if spec.endpoints.len() > 1 => drop(spec.endpoints.remove(index)),
+        (2, _) => rng.shuffle(&mut spec.endpoints),
+        (3, _) => {
+            let port = 100 + rng.u16(..100) + number;
+            spec.endpoints[index].address = Address::Ip(SocketAddr::from(([127, 0, 0, 1], port)));
+        }
+        _ => {
+            let name = Arc::clone(&spec.endpoints[index].name);
+            let address = spec.endpoints[index].address.clone();
+            spec.endpoints[index] = EndpointSpec {
+                name,
+                address,
+                ..random_endpoint(rng, number)
+            };
+        }
+    }
+    spec.queue_max = rng.usize(0..12);
+}

@@ -87,11 +87,12 @@ impl Balancer for Hash {
         }
     }
 
-    /// Only with a key of its own: another one's would have to move for it.
+    /// Only with a key that would be its own if it were up: another one's would have to move for it.
     fn may_try(&self, field: &Field<'_>, position: usize) -> bool {
+        let is_candidate = |other| other == position || field.snapshot.share(other) > 0;
         field
             .key
-            .is_none_or(|key| self.slots.owner(Slot::of(key)) == Some(position))
+            .is_none_or(|key| self.slots.best(Slot::of(key), is_candidate) == Some(position))
     }
 
     fn is_over_bound(&self, field: &Field<'_>, position: usize) -> bool {
