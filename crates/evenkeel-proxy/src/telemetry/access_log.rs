@@ -110,10 +110,7 @@ impl AccessLog {
 
     /// Lines written and dropped so far.
     pub fn counts(&self) -> AccessLogCounts {
-        AccessLogCounts {
-            written: self.shared.written.load(Ordering::Relaxed),
-            dropped: self.shared.dropped.load(Ordering::Relaxed),
-        }
+        self.shared.counts()
     }
 
     /// Takes no more records, lets the writer finish what is queued, and waits for it no longer than `patience`.
@@ -230,6 +227,13 @@ impl Shared {
         self.ended.notify_all();
     }
 
+    fn counts(&self) -> AccessLogCounts {
+        AccessLogCounts {
+            written: self.written.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
+        }
+    }
+
     fn count_written(&self, lines: u64) {
         self.written.fetch_add(lines, Ordering::Relaxed);
     }
@@ -277,8 +281,7 @@ impl<D: Destination> Writer<D> {
                 self.reopen();
             }
             self.write_records(&mut records);
-            self.losses
-                .report(self.shared.dropped.load(Ordering::Relaxed));
+            self.losses.report(self.shared.counts());
             if work.closing {
                 return self.shared.mark_ended();
             }
@@ -350,24 +353,50 @@ fn line_feeds(bytes: &[u8]) -> u64 {
 }
 
 /// Tells the operator once when lines begin to be lost and once when that is over, however many are lost.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Losses {
-    reported: u64,
+    reported: AccessLogCounts,
     losing: bool,
     cause: Option<io::Error>,
 }
 
+/// What an operator is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Losing,
+    Recovered,
+}
+
 impl Losses {
-    fn report(&mut self, dropped: u64) {
-        let lost_now = dropped > self.reported;
-        self.reported = dropped;
-        match (self.losing, lost_now) {
-            (false, true) => tracing::warn!("access log lines are being lost: {}", self.cause()),
-            (true, false) => tracing::info!(dropped, "the access log is written again"),
-            _ => {}
+    fn report(&mut self, counts: AccessLogCounts) {
+        match self.turn(counts) {
+            Some(Turn::Losing) => {
+                tracing::warn!("access log lines are being lost: {}", self.cause());
+            }
+            Some(Turn::Recovered) => {
+                tracing::info!(dropped = counts.dropped, "the access log is written again");
+            }
+            None => {}
         }
-        self.losing = lost_now;
         self.cause = None;
+    }
+
+    /// A round in which nothing was written or lost says nothing.
+    fn turn(&mut self, counts: AccessLogCounts) -> Option<Turn> {
+        let before = std::mem::replace(&mut self.reported, counts);
+        let lost = counts.dropped > before.dropped;
+        let wrote = counts.written > before.written;
+        match (self.losing, lost, wrote) {
+            (false, true, _) => {
+                self.losing = true;
+                Some(Turn::Losing)
+            }
+            (true, false, true) => {
+                self.losing = false;
+                Some(Turn::Recovered)
+            }
+            _ => None,
+        }
     }
 
     fn cause(&self) -> String {
@@ -591,6 +620,19 @@ mod tests {
         assert!(lines[2].starts_with("time=") && lines[2].contains(" bytes_up=4 "));
         assert_eq!(shared.written.load(Ordering::Relaxed), 2);
         assert_eq!(shared.dropped.load(Ordering::Relaxed), 2);
+    }
+
+    /// However long a disk is full, the operator reads two lines; quiet rounds in between are no recovery.
+    #[test]
+    fn a_spell_of_losses_is_told_twice() {
+        let mut losses = Losses::default();
+        let rounds = [(1, 0), (1, 2), (1, 2), (1, 5), (2, 5), (3, 5)];
+
+        let told =
+            rounds.map(|(written, dropped)| losses.turn(AccessLogCounts { written, dropped }));
+
+        let [losing, recovered] = [Turn::Losing, Turn::Recovered].map(Some);
+        assert_eq!(told, [None, losing, None, None, recovered, None]);
     }
 
     /// A reader that is gone (a closed pipe) costs lines, never the process or a busy thread.
