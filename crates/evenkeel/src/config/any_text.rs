@@ -4,6 +4,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::diagnostics::{Problems, Sources};
+use super::document::text_of;
 use super::keys::TABLES;
 use super::{Appearance, dump, parse_text};
 
@@ -163,6 +165,18 @@ proptest! {
     #[test]
     fn any_characters_are_judged(text in any::<String>()) {
         judge(&text);
+    }
+
+    /// Any bytes at all: what is no text has a place that can be shown.
+    #[test]
+    fn any_bytes_are_judged(bytes in vec(prop_oneof![Just(0), Just(0xff), Just(0xc3), any::<u8>()], 0..40)) {
+        if let Err(not_text) = text_of(bytes) {
+            let mut sources = Sources::default();
+            let file = sources.add("any.toml".to_owned(), not_text.text.clone());
+            let problems = Problems::default();
+            problems.report(not_text.problem(file));
+            problems.into_diagnostics(sources).render(Appearance::Plain);
+        }
     }
 
     /// Any order of what configurations are made of.

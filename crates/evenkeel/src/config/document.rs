@@ -23,21 +23,22 @@ pub(super) struct Document {
     pub(super) understood: Understood,
 }
 
-/// Text from a file's bytes. What is no text is reported, and made text in a way that keeps its place.
+/// Text from a file's bytes; what is no text keeps its place, so that a report can show it.
 pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, NotText> {
-    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-        let text = lossy(&bytes);
-        return Err(NotText {
-            at: at.min(text.len()),
-            text,
-            message: "this file holds a NUL byte",
-        });
+    let (text, invalid_at) = match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => (
+            String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            Some(error.utf8_error().valid_up_to()),
+        ),
+    };
+    // Up to the first invalid byte, the text has the same offsets as the bytes.
+    let valid = &text[..invalid_at.unwrap_or(text.len())];
+    match (valid.find('\0'), invalid_at) {
+        (Some(at), _) => Err(NotText::new(text, at, "this file holds a NUL byte")),
+        (None, Some(at)) => Err(NotText::new(text, at, "this file is not valid UTF-8")),
+        (None, None) => Ok(text),
     }
-    String::from_utf8(bytes).map_err(|error| NotText {
-        at: error.utf8_error().valid_up_to(),
-        text: lossy(error.as_bytes()),
-        message: "this file is not valid UTF-8",
-    })
 }
 
 /// Why a file is no text.
@@ -49,25 +50,19 @@ pub(super) struct NotText {
 }
 
 impl NotText {
-    pub(super) fn problem(&self, file: FileId) -> Problem {
-        let end = self.text[self.at..]
-            .chars()
-            .next()
-            .map_or(self.at, |stray| self.at + stray.len_utf8());
-        Problem::at(
-            &Span {
-                file,
-                bytes: self.at..end,
-            },
-            self.message,
-        )
-        .help("save it as plain text in UTF-8")
+    fn new(text: String, at: usize, message: &'static str) -> Self {
+        Self { text, at, message }
     }
-}
 
-/// Up to the first NUL byte or invalid byte, the text has the same offsets as the bytes.
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    pub(super) fn problem(&self, file: FileId) -> Problem {
+        let stray = self.text[self.at..].chars().next();
+        let end = self.at + stray.map_or(0, char::len_utf8);
+        let span = Span {
+            file,
+            bytes: self.at..end,
+        };
+        Problem::at(&span, self.message).help("save it as plain text in UTF-8")
+    }
 }
 
 /// Parses and reads a text; whatever is wrong goes to `problems`.
