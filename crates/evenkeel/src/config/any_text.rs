@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::diagnostics::{Problems, Sources};
 use super::document::text_of;
-use super::keys::TABLES;
+use super::tables::TABLES;
 use super::{Appearance, dump, parse_text};
 
 /// Pieces that configurations are made of, so that a random text comes close to one.

@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use super::build;
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
 use super::file::{Cluster, Ejection, Endpoint, File, Listener};
-use super::keys::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
 use super::read::Choice;
 use super::suggest::nearest;
+use super::tables::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
 use super::units::check_name;
 use super::words::BalanceName;
 

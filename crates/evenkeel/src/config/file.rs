@@ -11,8 +11,9 @@ use evenkeel_proxy::settings::{KeySource, LogFormat};
 use toml::de::DeTable;
 
 use super::diagnostics::{FileId, Located, Problems, Span};
-use super::keys::{INCLUDED, ROOT, Table};
+use super::keys::Table;
 use super::read::{Choice, Item, NamedTable, TableReader, WordOrTable};
+use super::tables::{INCLUDED, ROOT};
 use super::values::WordOrPath;
 use super::words::{BalanceName, LogLevel, Protocol};
 

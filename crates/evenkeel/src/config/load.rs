@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::diagnostics::{Diagnostics, Located, Problem, Problems, Sources, Span};
 use super::document::{self, Document, Understood};
 use super::file::{File, Role};
-use super::keys::INCLUDE_PATTERNS_MAX;
+use super::tables::INCLUDE_PATTERNS_MAX;
 use super::wildcard::{has_wildcard, matching_files};
 
 /// The most bytes of one file. 4096 endpoints, each a table of its own, take less than a tenth of it.

@@ -1,7 +1,7 @@
 //! The configuration: from the text that a user writes to the settings that the program runs.
 //!
 //! The way of a file, one module a step: `load` reads it and what it includes, `document` parses it, `read`, `values` and
-//! `file` turn it into its raw form by the table in `keys`, `check` holds it against the rules between keys, and `build` fills in
+//! `file` turn it into its raw form by the `tables` of `keys`, `check` holds it against the rules between keys, and `build` fills in
 //! the defaults. No step stops at the first problem: everything that is wrong with a configuration is reported at once, by
 //! `diagnostics`. The way back is `dump`; `schema` is for editors.
 //!
@@ -27,6 +27,7 @@ mod reference;
 mod schema;
 mod suggest;
 mod surroundings;
+mod tables;
 mod units;
 mod values;
 mod wildcard;

@@ -12,8 +12,9 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
-use super::keys::{Absent, Form, Key, TABLES, Table};
+use super::keys::{Absent, Form, Key, Table};
 use super::suggest::nearest;
+use super::tables::TABLES;
 use super::units::check_name;
 use super::values::{
     Advice, WordOrPath, address, duration, found, percent, size, string, text, whole, word,

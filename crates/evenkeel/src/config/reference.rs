@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use super::keys::{
-    Absent, CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, EJECTION, ENDPOINT, INCLUDED, Key,
-    LISTENER, LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS, Table,
+use super::keys::{Absent, Form, Key, Table};
+use super::tables::{
+    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, EJECTION, ENDPOINT, INCLUDED, LISTENER,
+    LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
 };
 use super::{dump, parse_text, schema};
 
@@ -154,7 +155,7 @@ fn inner_values<'v>(key: &Key, value: &'v Value) -> Vec<(&'static Table, &'v Val
         return Vec::new();
     };
     match (&key.form, value) {
-        (super::keys::Form::Named(_), Value::Table(named)) => {
+        (Form::Named(_), Value::Table(named)) => {
             named.values().map(|value| (inner, value)).collect()
         }
         (_, Value::Array(items)) => items.iter().map(|item| (inner, item)).collect(),

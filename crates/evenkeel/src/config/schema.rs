@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Absent, Form, Key, Off, ROOT, Table};
+use super::keys::{Absent, Form, Key, Off, Table};
+use super::tables::ROOT;
 use super::units::NAME_LENGTH_MAX;
 
 const DURATION_PATTERN: &str = "([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?";

@@ -1,0 +1,70 @@
+//! What is right by itself and wrong beside something else.
+
+use evenkeel::config::{self, Diagnostics, Loaded};
+
+use crate::{WEB, only_problem};
+
+/// Two listeners on `one` and `other`.
+fn two_binds(one: &str, other: &str) -> Result<Loaded, Diagnostics> {
+    let text = format!(
+        "[listener.a]\nbind = \"{one}\"\nto = \"web\"\n[listener.b]\nbind = \"{other}\"\nto = \"web\"\n[cluster.web]\nendpoints = [\"10.0.0.1:80\"]\n"
+    );
+    config::parse_text("binds.toml", &text)
+}
+
+/// An address can be listened on once; every address of a family includes each of them; port 0 is a new port each time.
+#[test]
+fn listeners_do_not_share_an_address() {
+    for (one, other) in [
+        ("127.0.0.1:80", "127.0.0.1:80"),
+        ("0.0.0.0:80", "127.0.0.1:80"),
+        ("[::1]:80", "[::]:80"),
+    ] {
+        let problem = only_problem(two_binds(one, other));
+        assert!(
+            problem.starts_with("binds.toml:5:8"),
+            "{one} and {other}: {problem}"
+        );
+    }
+    for (one, other) in [
+        ("127.0.0.1:80", "127.0.0.2:80"),
+        ("0.0.0.0:80", "[::]:80"),
+        ("127.0.0.1:0", "127.0.0.1:0"),
+    ] {
+        assert!(two_binds(one, other).is_ok(), "{one} and {other}");
+    }
+}
+
+/// A listener that is its own endpoint would feed itself until the descriptors run out.
+#[test]
+fn a_circle_is_refused() {
+    let text = WEB.replace("10.0.0.1:80", "127.0.0.1:8080");
+    let problem = only_problem(config::parse_text("web.toml", &text));
+    assert!(
+        problem.starts_with("web.toml:7:14: `127.0.0.1:8080` is the listener `web` itself"),
+        "{problem}"
+    );
+}
+
+/// A mistyped balancer is one mistake: what depends on it is not blamed as well.
+#[test]
+fn one_mistake_is_reported_once() {
+    let text = format!("{WEB}balance = \"hsh\"\nkey = \"first-line\"\nbounded_load = \"125%\"\n");
+    let problem = only_problem(config::parse_text("web.toml", &text));
+    assert!(problem.ends_with("(did you mean \"hash\"?)"), "{problem}");
+}
+
+/// An endpoint may be named by its own address, as the dump does it, and by no other.
+#[test]
+fn an_address_is_a_name_for_its_own_endpoint_alone() {
+    let named = |name: &str| {
+        let endpoint = format!("{{ name = \"{name}\", address = \"10.0.0.1:80\" }}");
+        config::parse_text("web.toml", &WEB.replace("\"10.0.0.1:80\"", &endpoint))
+    };
+    assert!(named("10.0.0.1:80").is_ok());
+    let problem = only_problem(named("10.0.0.2:80"));
+    assert!(
+        problem.contains("`10.0.0.2:80` is no name for an endpoint"),
+        "{problem}"
+    );
+}
