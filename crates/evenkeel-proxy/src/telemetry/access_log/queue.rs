@@ -1,0 +1,134 @@
+//! What workers and the writer share: a list of records under a lock, and two counters.
+//!
+//! The lock is held for an append or for a swap of two lists, never for IO, and nobody allocates under it: both lists have their
+//! full size from the start.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use jiff::Timestamp;
+use parking_lot::{Condvar, Mutex};
+
+use super::{AccessLogCounts, Stopped};
+use crate::telemetry::record::SessionRecord;
+
+/// Records that wait for the writer; as many again may be in its hands. About 1.5 MiB each.
+pub const QUEUED_RECORDS_MAX: usize = 8192;
+
+/// Records on their way to the writer, and what the writer has made of them.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// For the writer: there is something to do.
+    work: Condvar,
+    /// For `stop`: the writer has ended.
+    ended: Condvar,
+    written: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    queued: Vec<Entry>,
+    reopen: bool,
+    closing: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) ended: Timestamp,
+    pub(super) record: SessionRecord,
+}
+
+/// What the writer was woken for, besides the records.
+pub(super) struct Work {
+    pub(super) reopen: bool,
+    pub(super) closing: bool,
+}
+
+impl Queue {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                queued: Vec::with_capacity(QUEUED_RECORDS_MAX),
+                reopen: false,
+                closing: false,
+                ended: false,
+            }),
+            work: Condvar::new(),
+            ended: Condvar::new(),
+            written: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// Queues a record, or counts it as dropped.
+    pub(super) fn push(&self, ended: Timestamp, record: SessionRecord) {
+        let mut state = self.state.lock();
+        if state.closing || state.queued.len() >= QUEUED_RECORDS_MAX {
+            drop(state);
+            self.count_dropped(1);
+            return;
+        }
+        state.queued.push(Entry { ended, record });
+        let was_empty = state.queued.len() == 1;
+        drop(state);
+        // Once is enough: the writer takes all there is, and does not sleep while there is any.
+        if was_empty {
+            self.work.notify_one();
+        }
+    }
+
+    /// Sleeps until there is something to do, and swaps the queued records for the empty list given.
+    pub(super) fn take(&self, records: &mut Vec<Entry>) -> Work {
+        let mut state = self.state.lock();
+        while state.queued.is_empty() && !state.reopen && !state.closing {
+            self.work.wait(&mut state);
+        }
+        std::mem::swap(&mut state.queued, records);
+        Work {
+            reopen: std::mem::take(&mut state.reopen),
+            closing: state.closing,
+        }
+    }
+
+    /// Asks the writer to open its destination anew.
+    pub(super) fn reopen(&self) {
+        self.state.lock().reopen = true;
+        self.work.notify_one();
+    }
+
+    /// Takes nothing more, and waits until the writer has ended or the deadline has come.
+    pub(super) fn close(&self, deadline: Instant) -> Stopped {
+        self.state.lock().closing = true;
+        self.work.notify_one();
+        let mut state = self.state.lock();
+        while !state.ended {
+            if self.ended.wait_until(&mut state, deadline).timed_out() && !state.ended {
+                return Stopped::TimedOut;
+            }
+        }
+        Stopped::Complete
+    }
+
+    pub(super) fn mark_ended(&self) {
+        self.state.lock().ended = true;
+        self.ended.notify_all();
+    }
+
+    pub(super) fn counts(&self) -> AccessLogCounts {
+        AccessLogCounts {
+            written: self.written.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn count_written(&self, lines: u64) {
+        self.written.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_dropped(&self, lines: u64) {
+        self.dropped.fetch_add(lines, Ordering::Relaxed);
+    }
+}
