@@ -4,7 +4,7 @@
 //! `upstream`, and the reactor's `pump`. The way is told in `docs/life-of-a-request.md`.
 
 pub mod control;
-mod descriptors;
+mod kernel;
 mod listener;
 mod proxy;
 mod route;
@@ -24,10 +24,4 @@ use telemetry::record::SessionRecord;
 pub trait SessionSink: Send + Sync {
     /// A session has ended. Its sockets are closed right after.
     fn session_ended(&self, record: SessionRecord);
-}
-
-impl SessionSink for telemetry::Telemetry {
-    fn session_ended(&self, record: SessionRecord) {
-        Self::session_ended(self, record);
-    }
 }

@@ -13,6 +13,7 @@ use evenkeel_reactor::{Listener, Sharing, StreamOptions, is_address_free};
 
 pub use holder::Holder;
 
+use crate::kernel;
 use crate::proxy::StartError;
 use crate::route::Route;
 use crate::settings::ListenerSettings;
@@ -23,16 +24,22 @@ pub(crate) struct ListenerState {
     /// Where it really listens: the port is the kernel's choice if 0 was asked for.
     pub(crate) address: SocketAddr,
     pub(crate) route: Route,
+    /// What its streams, on both sides, have in common.
+    pub(crate) options: StreamOptions,
     accepted: AtomicU64,
     ended: AtomicU64,
 }
 
 impl ListenerState {
-    pub(crate) const fn new(settings: ListenerSettings, address: SocketAddr, route: Route) -> Self {
+    pub(crate) const fn new(settings: ListenerSettings, bound: &Bound, route: Route) -> Self {
+        let Bound {
+            address, options, ..
+        } = *bound;
         Self {
             settings,
             address,
             route,
+            options,
             accepted: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
@@ -55,11 +62,6 @@ impl ListenerState {
         let ended = self.ended.load(Ordering::Acquire);
         self.accepted().saturating_sub(ended)
     }
-
-    /// What its streams, on both sides, have in common.
-    pub(crate) const fn stream_options(&self) -> StreamOptions {
-        stream_options(&self.settings)
-    }
 }
 
 /// A session, counted.
@@ -74,6 +76,7 @@ impl Drop for Counted {
 /// A bound address and its sockets, one for each worker.
 pub(crate) struct Bound {
     pub(crate) address: SocketAddr,
+    pub(crate) options: StreamOptions,
     pub(crate) sockets: Vec<Listener>,
 }
 
@@ -110,18 +113,19 @@ fn bind(settings: &ListenerSettings, workers: usize) -> Result<Bound, StartError
 }
 
 fn bind_workers(settings: &ListenerSettings, workers: usize) -> std::io::Result<Bound> {
-    let options = stream_options(settings);
+    let options = StreamOptions {
+        dead_peer: settings.timeouts.dead_peer,
+        receive_buffer: kernel::receive_buffer(),
+    };
     let first = Listener::bind(settings.bind, Sharing::Workers, options)?;
     let address = first.address()?;
     let mut sockets = vec![first];
     while sockets.len() < workers {
         sockets.push(Listener::bind(address, Sharing::Workers, options)?);
     }
-    Ok(Bound { address, sockets })
-}
-
-const fn stream_options(settings: &ListenerSettings) -> StreamOptions {
-    StreamOptions {
-        dead_peer: settings.timeouts.dead_peer,
-    }
+    Ok(Bound {
+        address,
+        options,
+        sockets,
+    })
 }

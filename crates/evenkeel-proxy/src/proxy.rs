@@ -14,7 +14,7 @@ use evenkeel_reactor::{Clock, Listener, Mail, Mailbox, Worker};
 use parking_lot::Mutex;
 
 use crate::SessionSink;
-use crate::descriptors::raise_descriptor_limit;
+use crate::kernel;
 use crate::listener::{Bound, Holder, ListenerState, bind_all};
 use crate::route::Route;
 use crate::settings::{ListenerSettings, Settings};
@@ -116,7 +116,7 @@ impl Proxy {
     ///
     /// An address cannot be had, or the machine lacks something. Nothing runs then.
     pub fn start(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
-        raise_descriptor_limit();
+        kernel::raise_descriptor_limit();
         let clock = Clock::start();
         let now = time_of(clock.now());
         // Round robin starts elsewhere in each process, or the first endpoint of a fleet's clusters gets all first clients.
@@ -128,15 +128,9 @@ impl Proxy {
             .collect();
         let routes = routes(&settings.listeners, &tiers)?;
         let bound = bind_all(&settings.listeners, settings.process.workers)?;
-        let addresses = bound.iter().map(|bound| bound.address);
-        let listeners = settings
-            .listeners
-            .into_iter()
-            .zip(addresses)
-            .zip(routes)
-            .map(|((settings, address), route)| {
-                Arc::new(ListenerState::new(settings, address, route))
-            });
+        let states = settings.listeners.into_iter().zip(&bound).zip(routes);
+        let listeners = states
+            .map(|((settings, bound), route)| Arc::new(ListenerState::new(settings, bound, route)));
         let mut proxy = Self {
             clock,
             listeners: listeners.collect(),

@@ -34,6 +34,8 @@ pub struct StreamOptions {
     /// How long a peer may leave bytes unacknowledged or keepalive probes unanswered (`TCP_USER_TIMEOUT`); `None` leaves
     /// it to the kernel's own limits.
     pub dead_peer: Option<Duration>,
+    /// The receive buffer to ask for (`SO_RCVBUF`, in bytes); `None` lets the kernel size it.
+    pub receive_buffer: Option<usize>,
 }
 
 /// Whether other sockets may be bound to the same address.
@@ -116,6 +118,10 @@ fn bind(address: SocketAddr, sharing: Sharing) -> Result<OwnedFd, Errno> {
 }
 
 fn apply(descriptor: &OwnedFd, options: StreamOptions) -> Result<(), Errno> {
+    // Before the handshake, which announces the window that goes with it.
+    if let Some(bytes) = options.receive_buffer {
+        sockopt::set_socket_recv_buffer_size(descriptor, bytes)?;
+    }
     sockopt::set_tcp_nodelay(descriptor, true)?;
     sockopt::set_socket_keepalive(descriptor, true)?;
     sockopt::set_tcp_keepidle(descriptor, KEEPALIVE_IDLE)?;

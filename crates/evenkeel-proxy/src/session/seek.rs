@@ -155,7 +155,7 @@ impl Session {
         let now = work.now();
         let tag = self.tries.begin(lease.endpoint());
         self.trail.trying(lease.name(), now);
-        let options = self.listener.stream_options();
+        let options = self.listener.options;
         match Attempt::begin(
             lease,
             options,

@@ -16,6 +16,7 @@ use access_log::{AccessLog, AccessLogCounts, AccessLogError};
 use counters::Counters;
 use record::SessionRecord;
 
+use crate::SessionSink;
 use crate::settings::Settings;
 
 /// Counts every session, and passes it on to the access log.
@@ -64,9 +65,8 @@ impl Telemetry {
     }
 }
 
-impl Telemetry {
-    /// Counts it, and queues its line.
-    pub fn session_ended(&self, record: SessionRecord) {
+impl SessionSink for Telemetry {
+    fn session_ended(&self, record: SessionRecord) {
         self.counters.record(&record);
         if let Some(log) = &self.access_log {
             log.push(record);

@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use evenkeel_proxy::telemetry::reason::Reason;
+use rustix::net::sockopt;
 
 use crate::world::{
     Endpoint, World, assert_same, bytes_of, exchange, patient, read_all, read_exactly,
@@ -110,6 +111,8 @@ fn a_client_that_stops_reading_stops_its_endpoint() {
     });
     let world = World::of(&[&endpoint]);
     let mut client = world.connect();
+    // Ours is what is measured, not what the client's own kernel takes in.
+    sockopt::set_socket_recv_buffer_size(&client, 1 << 20).unwrap();
     std::io::copy(&mut (&mut client).take(FAST as u64), &mut std::io::sink()).unwrap();
 
     let on_their_way = seen.recv().unwrap();
