@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::build;
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
+use super::document::Understood;
 use super::file::{Cluster, Ejection, Endpoint, File, Listener};
 use super::read::Choice;
 use super::suggest::nearest;
@@ -14,17 +15,20 @@ use super::tables::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
 use super::units::check_name;
 use super::words::BalanceName;
 
-/// Reports every rule that the files, taken together, break.
-pub(super) fn check(file: &File, problems: &Problems) {
+/// Reports every rule that the files, taken together, break. Where a file could not be understood, what seems to be missing
+/// may be in it, and is not missed.
+pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
     let listeners = file.listeners.iter().map(|listener| &listener.name);
     let clusters = file.clusters.iter().map(|cluster| &cluster.name);
-    check_something_is_served(file, problems);
     check_unique_names("listener", listeners, problems);
     check_unique_names("cluster", clusters, problems);
     if check_counts(file, problems) == Counts::TooMany {
         return;
     }
-    check_references(file, problems);
+    if understood == Understood::Wholly {
+        check_something_is_served(file, problems);
+        check_references(file, problems);
+    }
     check_binds(&file.listeners, problems);
     check_circles(file, problems);
     for cluster in &file.clusters {

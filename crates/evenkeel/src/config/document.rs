@@ -8,12 +8,12 @@ use toml::de::{DeTable, Error};
 use super::diagnostics::{FileId, LineIndex, Problem, Problems, Span, shown};
 use super::file::{File, Role};
 
-/// How much of a document's meaning can be trusted after its syntax errors.
+/// Whether there is more to a configuration than what could be read of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Understood {
-    /// Every key is where the user put it, though the value of some may be wrong.
+    /// Every key is known and where the user put it, though the value of some may be wrong.
     Wholly,
-    /// Keys may be missing or in another table: what else seems wrong may not be.
+    /// A file could not be read, or its syntax leaves open which key is where.
     Partly,
 }
 
@@ -65,29 +65,34 @@ impl NotText {
     }
 }
 
-/// Parses and reads a text; whatever is wrong goes to `problems`.
+/// Parses and reads a text; whatever is wrong goes to `problems`. Of a broken text nothing is read.
 pub(super) fn read(text: &str, role: Role, file: FileId, problems: &Problems) -> Document {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let lines = LineIndex::of(text);
     let faults = Faults::of(errors, text.len());
-    let found = Problems::default();
-    let read = File::read(table.get_ref(), role, file, &found);
-    if faults.understood == Understood::Wholly {
-        let faulty = faults.lines(&lines);
-        problems.absorb(found, |span| {
-            !faulty.contains(&lines.line_of(span.bytes.start))
-        });
-    }
     for fault in &faults.kept {
         problems.report(fault.problem(text, file));
     }
+    if faults.understood == Understood::Partly {
+        return Document {
+            file: File::default(),
+            understood: Understood::Partly,
+        };
+    }
+    let found = Problems::default();
+    let read = File::read(table.get_ref(), role, file, &found);
+    // A value with a syntax error is no value: whatever else seems wrong on its line may only seem so.
+    let lines = LineIndex::of(text);
+    let faulty = faults.lines(&lines);
+    problems.absorb(found, |span| {
+        !faulty.contains(&lines.line_of(span.bytes.start))
+    });
     Document {
         file: read,
-        understood: faults.understood,
+        understood: Understood::Wholly,
     }
 }
 
-/// The syntax errors worth showing: those up to the first that makes the rest guesswork, one a line.
+/// The syntax errors worth showing: those up to the first that makes the rest guesswork.
 struct Faults {
     kept: Vec<Fault>,
     understood: Understood,

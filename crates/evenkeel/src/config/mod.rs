@@ -42,7 +42,6 @@ pub use schema::schema;
 pub use surroundings::Surroundings;
 pub use words::LogLevel;
 
-use document::Understood;
 use load::{Reading, folder_of};
 
 /// Where the configuration is unless the command line says otherwise.
@@ -108,7 +107,7 @@ pub fn parse_text_in(
     finish(Reading::of_text(name, text), Path::new(""), surroundings)
 }
 
-/// The rules between keys, and then the settings. Where something was not understood, the rules would blame what is only not known.
+/// The rules between keys, and then the settings.
 fn finish(
     reading: Reading,
     folder: &Path,
@@ -121,9 +120,7 @@ fn finish(
         understood,
         ..
     } = reading;
-    if understood == Understood::Wholly {
-        check::check(&file, &problems);
-    }
+    check::check(&file, understood, &problems);
     let built = build::build(&file, folder, surroundings);
     debug_assert!(
         built.is_some() || !problems.is_empty(),

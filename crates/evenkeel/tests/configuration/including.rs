@@ -158,3 +158,25 @@ fn wildcards_are_for_file_names() {
         "{problem}"
     );
 }
+
+/// A file that is missing may hold what others refer to: only what is certain is reported beside it.
+#[test]
+fn what_a_missing_file_may_hold_is_not_missed() {
+    let main = format!(
+        "include = [\"more.toml\"]\n{}",
+        listener("web", 1).replace("bind", "bnd")
+    );
+    let folder = folder(&[("main.toml", &main)]);
+
+    let records = load_main(&folder).unwrap_err().records();
+
+    let messages: Vec<&str> = records
+        .iter()
+        .map(|record| record.message.as_str())
+        .collect();
+    assert!(messages[0].starts_with("cannot read"), "{messages:?}");
+    assert_eq!(
+        messages[1..],
+        ["listener `web` has no `bind`", "unknown key `bnd`"]
+    );
+}
