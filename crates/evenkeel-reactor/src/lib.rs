@@ -13,6 +13,8 @@ mod poller;
 mod pump;
 mod slots;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod worker;
 

@@ -288,6 +288,12 @@ impl Stream {
         self.error.map(Fault::from)
     }
 
+    /// Whether the peer's end of stream, or a break, has been announced.
+    #[cfg(test)]
+    pub(crate) const fn is_end_announced(&self) -> bool {
+        self.ended
+    }
+
     /// Whether it broke before the peer had ended its stream: the peer wants nothing more, and what it sent is not complete.
     pub fn is_reset(&self) -> bool {
         // Linux says EPIPE, not ECONNRESET, when a reset follows the peer's end of stream.

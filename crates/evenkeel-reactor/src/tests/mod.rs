@@ -1,0 +1,6 @@
+//! The reactor by itself, with real sockets.
+
+mod pump;
+mod stream;
+mod support;
+mod worker;

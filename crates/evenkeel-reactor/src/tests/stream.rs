@@ -1,0 +1,87 @@
+//! What a stream makes of the kernel's words: an end, a reset, and one after the other.
+
+use std::io::Write;
+use std::net::Shutdown;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use super::support::{Pair, buffer};
+use crate::{Fault, Received, Stream};
+
+/// All that can be read, and what ended it.
+fn read_out(stream: &mut Stream) -> (usize, Received) {
+    let (mut count, mut buffer) = (0, buffer());
+    loop {
+        match stream.receive(&mut buffer[..1000]) {
+            Received::Bytes(bytes) => count += bytes,
+            end => return (count, end),
+        }
+    }
+}
+
+/// An end of stream comes after the last byte.
+#[test]
+fn an_end_comes_after_the_last_byte() {
+    let mut pair = Pair::connected();
+    pair.peer.write_all(&[1; 5000]).unwrap();
+    pair.peer.shutdown(Shutdown::Write).unwrap();
+    pair.note_until(Stream::is_end_announced);
+    assert_eq!(read_out(&mut pair.stream), (5000, Received::End));
+    assert_eq!(pair.stream.fault(), None);
+}
+
+/// What arrived before a reset is still read; then the reset is told.
+#[test]
+fn a_reset_comes_after_the_last_byte() {
+    let mut pair = Pair::connected();
+    pair.peer.write_all(&[1; 5000]).unwrap();
+    sockopt::set_socket_linger(&pair.peer, Some(Duration::ZERO)).unwrap();
+    let mut pair = drop_peer(pair);
+    pair.note_until(|stream| stream.fault().is_some());
+    assert!(pair.stream.is_reset());
+    assert_eq!(
+        read_out(&mut pair.stream),
+        (5000, Received::Broken(Fault::Reset))
+    );
+}
+
+/// A peer that has ended its stream and resets afterwards has said all it had to say, whether the two were noticed one after
+/// the other or at once.
+#[test]
+fn a_reset_after_an_end_takes_nothing_back() {
+    for noticed_apart in [true, false] {
+        let mut pair = Pair::connected();
+        pair.peer.write_all(&[1; 5000]).unwrap();
+        pair.peer.shutdown(Shutdown::Write).unwrap();
+        if noticed_apart {
+            pair.note_until(Stream::is_end_announced);
+        }
+        sockopt::set_socket_linger(&pair.peer, Some(Duration::ZERO)).unwrap();
+        let mut pair = drop_peer(pair);
+        pair.note_until(|stream| stream.fault().is_some());
+        assert!(!pair.stream.is_reset());
+        assert_eq!(read_out(&mut pair.stream), (5000, Received::End));
+    }
+}
+
+/// A write that fails uses the kernel's error up; the reset is known all the same when the reading comes to its end.
+#[test]
+fn a_reset_found_by_writing_is_remembered() {
+    let mut pair = Pair::connected();
+    pair.peer.write_all(&[1; 5000]).unwrap();
+    sockopt::set_socket_linger(&pair.peer, Some(Duration::ZERO)).unwrap();
+    let mut pair = drop_peer(pair);
+    while pair.stream.send(b"?") != crate::Sent::Broken {}
+    assert!(pair.stream.is_reset());
+    assert_eq!(
+        read_out(&mut pair.stream),
+        (5000, Received::Broken(Fault::Reset))
+    );
+}
+
+/// The same pair without its peer, which is closed.
+fn drop_peer(mut pair: Pair) -> Pair {
+    pair.peer = Pair::connected().peer;
+    pair
+}

@@ -1,0 +1,217 @@
+//! What the tests share: a worker whose handler does what a test says, and a single stream with its peer.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::poller::{Batch, Poller, read_event};
+use crate::{
+    Clock, Fate, Handler, Key, Listener, Mail, Mailbox, READ_BUFFER_BYTES, Readiness, Remote,
+    Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
+};
+
+/// Only a fault makes anything wait that long.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a test does with a connection when one of its sockets is ready.
+pub(super) type OnReady = Box<dyn FnMut(&mut Turn<'_>, Key, &mut Stream, Readiness) -> Fate + Send>;
+
+/// A connection of the test worker.
+pub(super) struct Connection {
+    key: Key,
+    stream: Stream,
+}
+
+/// What tests tell their worker.
+pub(super) enum Letter {
+    /// Report the keys of all connections.
+    Keys(Sender<Vec<Key>>),
+    /// To a connection: report that it was reached.
+    Greet(Sender<Key>),
+    /// Set the timer of a connection.
+    Arm(Duration, Sender<Key>),
+    Finish,
+}
+
+struct TestHandler {
+    on_ready: OnReady,
+    fired: Option<Sender<Key>>,
+}
+
+impl Handler for TestHandler {
+    type Connection = Connection;
+    type Message = Letter;
+
+    fn accepted(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connections: &mut Slots<Connection>,
+        _: u32,
+        stream: Stream,
+        _: SocketAddr,
+    ) {
+        connections
+            .insert_with(|key| {
+                turn.watch(&stream, key, 0)
+                    .map(|()| Connection { key, stream })
+            })
+            .unwrap();
+    }
+
+    fn ready(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connection: &mut Connection,
+        _: Tag,
+        readiness: Readiness,
+    ) -> Fate {
+        connection.stream.note(readiness);
+        (self.on_ready)(turn, connection.key, &mut connection.stream, readiness)
+    }
+
+    fn resumed(&mut self, _: &mut Turn<'_>, _: &mut Connection) -> Fate {
+        Fate::Keep
+    }
+
+    fn expired(&mut self, _: &mut Turn<'_>, connection: &mut Connection) -> Fate {
+        if let Some(fired) = &self.fired {
+            fired.send(connection.key).unwrap();
+        }
+        Fate::Remove
+    }
+
+    fn told(&mut self, turn: &mut Turn<'_>, connection: &mut Connection, letter: Letter) -> Fate {
+        match letter {
+            Letter::Greet(answer) => answer.send(connection.key).unwrap(),
+            Letter::Arm(delay, fired) => {
+                self.fired = Some(fired);
+                turn.arm(connection.key, turn.now.after(delay));
+            }
+            Letter::Keys(_) | Letter::Finish => unreachable!("for the worker"),
+        }
+        Fate::Keep
+    }
+
+    fn instructed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        connections: &mut Slots<Connection>,
+        letter: Letter,
+    ) {
+        match letter {
+            Letter::Keys(answer) => answer.send(connections.keys()).unwrap(),
+            Letter::Finish => turn.finish(),
+            Letter::Greet(_) | Letter::Arm(..) => unreachable!("for a connection"),
+        }
+    }
+}
+
+/// A running worker with one listener.
+pub(super) struct Running {
+    pub(super) address: SocketAddr,
+    pub(super) mailbox: Mailbox<Letter>,
+    thread: JoinHandle<()>,
+}
+
+impl Running {
+    pub(super) fn with(on_ready: OnReady) -> Self {
+        let listener = Listener::bind(
+            ([127, 0, 0, 1], 0).into(),
+            Sharing::Workers,
+            StreamOptions::default(),
+        )
+        .unwrap();
+        let address = listener.address().unwrap();
+        let mailbox = Mailbox::new().unwrap();
+        let handler = TestHandler {
+            on_ready,
+            fired: None,
+        };
+        let mut worker = Worker::new(handler, mailbox.clone(), Clock::start()).unwrap();
+        worker.listen(0, listener).unwrap();
+        let thread = thread::spawn(move || worker.run().unwrap());
+        Self {
+            address,
+            mailbox,
+            thread,
+        }
+    }
+
+    pub(super) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    pub(super) fn tell(&self, letter: Letter) {
+        assert!(self.mailbox.post(Mail::Worker(letter)).is_ok());
+    }
+
+    /// The keys of all connections, once there are so many.
+    pub(super) fn keys(&self, count: usize) -> Vec<Key> {
+        loop {
+            let (sender, receiver) = channel();
+            self.tell(Letter::Keys(sender));
+            let keys = receiver.recv_timeout(PATIENCE).unwrap();
+            if keys.len() == count {
+                return keys;
+            }
+        }
+    }
+
+    /// Ends the worker, which its connections must let it do.
+    pub(super) fn finish(self) {
+        self.tell(Letter::Finish);
+        self.join();
+    }
+
+    /// Waits until the worker has ended.
+    pub(super) fn join(self) {
+        self.thread.join().unwrap();
+    }
+}
+
+/// A stream of the reactor and its peer, and a poller that tells the stream what the kernel says.
+pub(super) struct Pair {
+    pub(super) stream: Stream,
+    pub(super) peer: TcpStream,
+    poller: Poller,
+}
+
+impl Pair {
+    pub(super) fn connected() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = Remote::Ip(listener.local_addr().unwrap());
+        let stream = Stream::connect(remote, StreamOptions::default()).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        peer.set_write_timeout(Some(PATIENCE)).unwrap();
+        let poller = Poller::new().unwrap();
+        poller.watch(&stream, Key::from_u64(0), 0).unwrap();
+        let mut pair = Self {
+            stream,
+            peer,
+            poller,
+        };
+        pair.note_until(Stream::is_writable);
+        pair
+    }
+
+    /// Takes in events until the stream is so.
+    pub(super) fn note_until(&mut self, is_so: impl Fn(&Stream) -> bool) {
+        let mut batch = Batch::new();
+        while !is_so(&self.stream) {
+            self.poller.wait(&mut batch, Some(PATIENCE)).unwrap();
+            assert!(!batch.is_empty(), "the kernel says nothing more");
+            for event in &batch {
+                self.stream.note(read_event(event).1);
+            }
+        }
+    }
+}
+
+/// A buffer like a worker's.
+pub(super) fn buffer() -> Vec<u8> {
+    vec![0; READ_BUFFER_BYTES]
+}

@@ -1,0 +1,93 @@
+//! The loop: mail, timers, stale keys, its own end.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use super::support::{Letter, PATIENCE, Running};
+use crate::{Fate, Mail, Received};
+
+/// Echoes, and removes a connection that has ended.
+fn echoing() -> Running {
+    Running::with(Box::new(|turn, _, stream, _| {
+        while stream.is_readable() {
+            match stream.receive(turn.buffer) {
+                Received::Bytes(count) => {
+                    stream.send(&turn.buffer[..count]);
+                }
+                Received::Nothing => break,
+                Received::End | Received::Broken(_) => return Fate::Remove,
+            }
+        }
+        Fate::Keep
+    }))
+}
+
+/// A letter reaches the connection it is for. After that one has gone and another sits in its place, it reaches nobody.
+#[test]
+fn a_letter_to_a_connection_that_has_gone_reaches_nobody() {
+    let running = echoing();
+    let old = running.connect();
+    let old_key = running.keys(1)[0];
+    drop(old);
+    running.keys(0);
+    let new = running.connect();
+    let new_key = running.keys(1)[0];
+    assert_ne!(old_key, new_key);
+
+    let (sender, receiver) = channel();
+    for key in [old_key, new_key] {
+        assert!(
+            running
+                .mailbox
+                .post(Mail::Connection(key, Letter::Greet(sender.clone())))
+                .is_ok()
+        );
+    }
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(new_key));
+    drop((sender, new));
+    running.finish();
+    assert!(receiver.recv().is_err());
+}
+
+/// A timer fires; that of a connection that has gone does not, even if its place is taken again.
+#[test]
+fn a_timer_goes_with_its_connection() {
+    let running = echoing();
+    let (fired, firings) = channel();
+    let arm = |key, delay| {
+        let letter = Letter::Arm(Duration::from_millis(delay), fired.clone());
+        assert!(running.mailbox.post(Mail::Connection(key, letter)).is_ok());
+    };
+    let gone = running.connect();
+    arm(running.keys(1)[0], 20);
+    drop(gone);
+    running.keys(0);
+    let heir = running.connect();
+    let heir_key = running.keys(1)[0];
+    arm(heir_key, 60);
+
+    assert_eq!(firings.recv_timeout(PATIENCE), Ok(heir_key));
+    drop(heir);
+    running.finish();
+}
+
+/// A worker that is told to finish takes no new connection and ends with its last one.
+#[test]
+fn a_worker_ends_with_its_last_connection() {
+    let running = echoing();
+    let mut client = running.connect();
+    running.keys(1);
+    running.tell(Letter::Finish);
+    client.write_all(b"still here").unwrap();
+    let mut answer = [0; 10];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"still here");
+    let mailbox = running.mailbox.clone();
+    drop(client);
+    running.join();
+    assert!(
+        mailbox.post(Mail::Worker(Letter::Finish)).is_err(),
+        "its mailbox is closed"
+    );
+}
