@@ -58,7 +58,7 @@ impl Cluster {
     ///
     /// One with a new address is a new endpoint. New ones warm up if the cluster has a slow start. Those that are gone
     /// finish their leases, and are `Draining` in [`Cluster::status`] until then; if one of them is added again before,
-    /// it goes on as it was. Raised limits and new endpoints are given to waiters at once.
+    /// its counts go on, and it warms up like a new one. Raised limits and new endpoints are given to waiters at once.
     ///
     /// A slot table that must be filled anew takes the calling thread some time (about 4 ns per slot and endpoint);
     /// workers choose by the old snapshot meanwhile.
@@ -172,12 +172,12 @@ impl Roster {
         for (position, (spec, kept)) in after.endpoints.iter().zip(kept).enumerate() {
             let member = kept
                 .and_then(|position| old[position].take())
-                .filter(|_| !fault::injected(Fault::ReloadForgets))
-                .or_else(|| self.take_draining(spec));
+                .filter(|_| !fault::injected(Fault::ReloadForgets));
             let (endpoint, condition) = match member {
                 Some(member) => member.reweighed(spec),
                 None => (
-                    new_endpoint(spec, home),
+                    self.take_draining(spec)
+                        .unwrap_or_else(|| new_endpoint(spec, home)),
                     Condition::added(spec.weight, after.slow_start, now),
                 ),
             };
@@ -203,11 +203,12 @@ impl Roster {
         members.collect()
     }
 
-    fn take_draining(&mut self, spec: &EndpointSpec) -> Option<Member> {
+    /// An endpoint that is added again while its last leases finish: its counts go on, so that its limit holds.
+    fn take_draining(&mut self, spec: &EndpointSpec) -> Option<Arc<Endpoint>> {
         let index = self.draining.iter().position(|draining| {
             draining.spec.name == spec.name && draining.spec.address == spec.address
         })?;
-        Some(self.draining.swap_remove(index))
+        Some(self.draining.swap_remove(index).endpoint)
     }
 
     /// Also those without a lease, until the next tick: a session that still chooses by the snapshot before may be

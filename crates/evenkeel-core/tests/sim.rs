@@ -137,6 +137,8 @@ struct Simulation {
     grants: Arc<Grants>,
     waiter: Arc<dyn Waiter>,
     next_token: u64,
+    /// In this step.
+    has_reloaded: bool,
     shadow: BTreeMap<EndpointId, Shadow>,
 }
 
@@ -190,6 +192,7 @@ impl Simulation {
             waiter: Arc::<Grants>::clone(&grants),
             grants,
             next_token: 0,
+            has_reloaded: false,
             shadow: BTreeMap::new(),
             rng,
         };
@@ -235,7 +238,9 @@ impl Simulation {
             waiter: (self.rng.u32(..10) > 0).then_some((&self.waiter, token)),
         };
         let may_wait = request.waiter.is_some();
-        match self.cluster.acquire(&request, self.now, &mut self.rng) {
+        let acquired = self.cluster.acquire(&request, self.now, &mut self.rng);
+        self.collect_grants(before)?;
+        match acquired {
             Acquired::Lease(lease) => self.begin(lease, tried, before),
             Acquired::Wait(ticket) => {
                 ensure!(may_wait, "waits without a waiter");
@@ -357,6 +362,7 @@ impl Simulation {
     }
 
     fn reload(&mut self, before: &ClusterStatus) -> Checked {
+        self.has_reloaded = true;
         change_spec(&mut self.spec, &mut self.rng);
         self.cluster.reconfigure(self.spec.clone(), self.now);
         self.adopt_weights();
@@ -448,6 +454,7 @@ impl Simulation {
         let status = self.status();
         self.check_counts(&status)?;
         self.check_ejections(before, &status)?;
+        self.has_reloaded = false;
         self.check_nobody_is_stuck(&status)
     }
 
@@ -484,11 +491,12 @@ impl Simulation {
         Ok(())
     }
 
-    /// A new ejection stays within the share and leaves somebody.
+    /// A new ejection stays within the share and leaves somebody. (A reload may leave only ejected ones, and may enable
+    /// one whose ejection did not show while it was disabled.)
     fn check_ejections(&self, before: &ClusterStatus, after: &ClusterStatus) -> Checked {
         let ejected =
             |status: &ClusterStatus| status.endpoints.iter().filter(|e| is_ejected(e)).count();
-        if ejected(after) <= ejected(before) {
+        if ejected(after) <= ejected(before) || self.has_reloaded {
             return Ok(());
         }
         let share = self
