@@ -194,7 +194,7 @@ impl Session {
             }) => attempt.finish(Outcome::Abandoned, now),
             // Dropping a ticket leaves the queue, dropping a lease gives it back.
             State::Queued(_)
-            | State::BackingOff(_)
+            | State::BackingOff { .. }
             | State::Lingering(_)
             | State::Preread
             | State::Placing => {}

@@ -79,7 +79,7 @@ enum State {
     /// For a free slot.
     Queued(#[expect(dead_code, reason = "held: dropping it leaves the queue")] Ticket),
     /// For a while, before it tries an endpoint again that has failed it.
-    BackingOff(Lease),
+    BackingOff { lease: Lease, pause: Duration },
     /// For a connection to an endpoint.
     Connecting(Attempt),
     /// For bytes, of either side.
@@ -155,13 +155,13 @@ impl Session {
             State::Preread => self.preread(work),
             State::Relaying(_) => self.relay(work),
             State::Lingering(_) => self.linger(work),
-            State::Placing | State::Queued(_) | State::BackingOff(_) | State::Connecting(_)
+            State::Placing | State::Queued(_) | State::BackingOff { .. } | State::Connecting(_)
                 if self.is_client_gone() =>
             {
                 self.end(Reason::ClientClosed, work)
             }
             State::Connecting(_) => self.connecting(work),
-            State::Placing | State::Queued(_) | State::BackingOff(_) => Fate::Keep,
+            State::Placing | State::Queued(_) | State::BackingOff { .. } => Fate::Keep,
         };
         self.settle(fate, work)
     }
@@ -227,7 +227,7 @@ impl Session {
             State::Placing => Time::NEVER,
             State::Preread => self.since.after(self.listener.settings.timeouts.preread),
             State::Queued(_) => self.since.after(settings.queue_timeout),
-            State::BackingOff(_) => self.since.after(self.tries.back_off()),
+            State::BackingOff { pause, .. } => self.since.after(*pause),
             State::Connecting(_) => self.since.after(settings.connect_timeout),
             State::Relaying(relay) => self.quiet_deadline().min(self.first_byte_deadline(relay)),
             State::Lingering(_) => self.since.after(ending::LINGER_TIME_MAX),
@@ -239,7 +239,7 @@ impl Session {
             State::Placing => Fate::Keep,
             State::Preread => self.turn_away(Reason::PrereadTimeout, work),
             State::Queued(_) => self.give_up(Reason::QueueTimeout, work),
-            State::BackingOff(_) => self.back_off_over(work),
+            State::BackingOff { .. } => self.back_off_over(work),
             State::Connecting(_) => self.connect_timed_out(work),
             State::Relaying(_) => self.relay_timed_out(work),
             State::Lingering(linger) => {
@@ -258,7 +258,7 @@ impl Session {
             State::Connecting(attempt) => Some(attempt),
             State::Relaying(relay) => Some(&mut relay.attempt),
             State::Lingering(linger) => linger.attempt.as_mut(),
-            State::Placing | State::Preread | State::Queued(_) | State::BackingOff(_) => None,
+            State::Placing | State::Preread | State::Queued(_) | State::BackingOff { .. } => None,
         };
         attempt
             .filter(|attempt| attempt.tag == tag)

@@ -3,10 +3,11 @@
 //! The client sees nothing of what happens here. An endpoint that failed is not tried again while another is usable; when none
 //! is, the same one gets another chance after a short pause.
 
-use std::time::Duration;
-
 use evenkeel_core::units::EndpointId;
-use evenkeel_core::{Acquired, Failure, Lease, Outcome, Refusal, Request, Tried};
+use evenkeel_core::{
+    Acquired, AttemptPolicy, Candidates, Failure, Lease, NextAttempt, Outcome, Refusal, Request,
+    Tried,
+};
 use evenkeel_reactor::{Fate, Fault, Pump, Tag};
 
 use super::relay::Relay;
@@ -14,12 +15,6 @@ use super::{Session, State};
 use crate::telemetry::reason::Reason;
 use crate::upstream::{Attempt, ConnectError, failure_of};
 use crate::worker::Work;
-
-/// The pause before an endpoint that has failed this session is tried again; it doubles with each such pause.
-const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
-
-/// What the doubling stops at.
-const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
 /// The endpoints a session has tried.
 #[derive(Default)]
@@ -36,12 +31,6 @@ impl Tries {
         self.count as u32
     }
 
-    pub(super) fn back_off(&self) -> Duration {
-        let doubled =
-            BACK_OFF_FIRST.saturating_mul(1_u32.checked_shl(self.repeats).unwrap_or(u32::MAX));
-        doubled.min(BACK_OFF_MAX)
-    }
-
     fn begin(&mut self, endpoint: EndpointId) -> Tag {
         self.repeats += u32::from(self.tried.contains(endpoint));
         self.tried.push(endpoint);
@@ -56,8 +45,7 @@ impl Session {
         while self.has_tries_left() {
             match self.acquire(work) {
                 Acquired::Lease(lease) if self.tries.tried.contains(lease.endpoint()) => {
-                    self.enter(State::BackingOff(lease), work.now());
-                    return Fate::Keep;
+                    return self.back_off(lease, work);
                 }
                 Acquired::Lease(lease) => {
                     if let Some(attempt) = self.attempt(lease, work) {
@@ -79,15 +67,14 @@ impl Session {
     /// Uses a lease: at once, or after a pause where its endpoint has failed this session.
     pub(super) fn take(&mut self, lease: Lease, work: &mut Work<'_, '_>) -> Fate {
         if self.tries.tried.contains(lease.endpoint()) {
-            self.enter(State::BackingOff(lease), work.now());
-            return Fate::Keep;
+            return self.back_off(lease, work);
         }
         self.connect(lease, work)
     }
 
     pub(super) fn back_off_over(&mut self, work: &mut Work<'_, '_>) -> Fate {
         match self.leave() {
-            State::BackingOff(lease) => self.connect(lease, work),
+            State::BackingOff { lease, .. } => self.connect(lease, work),
             _ => Fate::Keep,
         }
     }
@@ -125,6 +112,27 @@ impl Session {
 
     pub(super) fn has_tries_left(&self) -> bool {
         (self.tries.count() as usize) < self.placement.tier.settings.attempts
+    }
+
+    /// Holds back before the endpoint of this lease, which has failed this session, is tried again.
+    fn back_off(&mut self, lease: Lease, work: &mut Work<'_, '_>) -> Fate {
+        let candidates = Candidates::TriedOnly {
+            repeats: self.tries.repeats,
+        };
+        let policy = AttemptPolicy {
+            attempts: self.placement.tier.settings.attempts,
+            ..AttemptPolicy::default()
+        };
+        match policy.after_failure(self.tries.count.into(), candidates, &mut work.shared.random) {
+            NextAttempt::Now => self.connect(lease, work),
+            NextAttempt::After(pause) => {
+                self.enter(State::BackingOff { lease, pause }, work.now());
+                Fate::Keep
+            }
+            NextAttempt::GiveUp => {
+                self.give_up(self.tries.last_failure.unwrap_or(Reason::NoEndpoint), work)
+            }
+        }
     }
 
     fn acquire(&self, work: &mut Work<'_, '_>) -> Acquired {
@@ -219,27 +227,5 @@ pub(super) const fn reason_of_failure(failure: Failure) -> Reason {
         Failure::Reset => Reason::UpstreamReset,
         Failure::Closed => Reason::UpstreamClosed,
         Failure::FirstByteTimeout => Reason::FirstByteTimeout,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pauses double, and stay bounded whatever the number of repeats.
-    #[test]
-    fn pauses_double_up_to_their_bound() {
-        let pause = |repeats| {
-            Tries {
-                repeats,
-                ..Tries::default()
-            }
-            .back_off()
-        };
-        assert_eq!(
-            [pause(0), pause(1), pause(2)],
-            [50, 100, 200].map(Duration::from_millis)
-        );
-        assert_eq!(pause(40), BACK_OFF_MAX);
     }
 }

@@ -104,7 +104,7 @@ fn a_client_that_stops_reading_stops_its_endpoint() {
         for _ in 0..FAST / block.len() {
             stream.write_all(&block).unwrap();
         }
-        let surplus = vec![6; 5 * IN_FLIGHT_MAX];
+        let surplus = vec![6; 2 * IN_FLIGHT_MAX];
         stalled
             .send(write_until_stalled(&mut stream, &surplus))
             .unwrap();
@@ -123,7 +123,7 @@ fn a_client_that_stops_reading_stops_its_endpoint() {
 /// A client that does not read stops its endpoint, with a bounded number of bytes on their way; then all of them arrive.
 #[test]
 fn a_slow_client_slows_its_endpoint_down() {
-    let answer = bytes_of(3, 3 * IN_FLIGHT_MAX);
+    let answer = bytes_of(3, IN_FLIGHT_MAX + (4 << 20));
     let (stalled, seen) = channel();
     let endpoint = Endpoint::serving("fast", {
         let answer = answer.clone();
@@ -145,7 +145,7 @@ fn a_slow_client_slows_its_endpoint_down() {
 /// The same the other way round.
 #[test]
 fn a_slow_endpoint_slows_its_client_down() {
-    let request = bytes_of(4, 3 * IN_FLIGHT_MAX);
+    let request = bytes_of(4, IN_FLIGHT_MAX + (4 << 20));
     let (go, told) = channel::<()>();
     let told = std::sync::Mutex::new(told);
     let (received, arrived) = channel();

@@ -1,0 +1,158 @@
+//! Descriptors: after any mixture of sessions and a stop, the process has as many open as before.
+//!
+//! A test binary of its own, because it counts those of the whole process.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use evenkeel_core::units::{Address, Weight};
+use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, TrialPolicy, WhenNone};
+use evenkeel_proxy::settings::{
+    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
+    LogDestination, LogFormat, ProcessSettings, Settings,
+};
+use evenkeel_proxy::telemetry::record::SessionRecord;
+use evenkeel_proxy::{Proxy, SessionSink};
+use rustix::net::sockopt;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const CLIENTS: u64 = 300;
+
+struct Nobody;
+
+impl SessionSink for Nobody {
+    fn session_ended(&self, _: SessionRecord) {}
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Three hundred clients leave in every way there is, one endpoint of two is dead, some sessions are cut off by the stop:
+/// nothing stays open.
+#[test]
+fn nothing_stays_open() {
+    let before = open_descriptors();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let alive = listener.local_addr().unwrap();
+    let dead = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let serving = thread::spawn(move || serve(&listener, CLIENTS));
+
+    let proxy = Proxy::start(settings(&[alive, dead]), Arc::new(Nobody)).unwrap();
+    let address = proxy.listeners()[0].address;
+    let left: Vec<TcpStream> = (0..CLIENTS)
+        .filter_map(|number| visit(address, number))
+        .collect();
+    assert!(!left.is_empty());
+    proxy.close();
+    proxy.join();
+    drop((proxy, left));
+    serving.join().unwrap();
+
+    assert_eq!(open_descriptors(), before);
+}
+
+/// One client, in one of five ways; the last is to stay.
+fn visit(address: std::net::SocketAddr, number: u64) -> Option<TcpStream> {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(b"hello").unwrap();
+    client.read_exact(&mut [0; 5]).unwrap();
+    match number % 5 {
+        0 => {
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            None
+        }
+        1 => None,
+        2 => {
+            sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+            None
+        }
+        3 => {
+            client.write_all(&[0; 10_000]).unwrap();
+            None
+        }
+        _ => Some(client),
+    }
+}
+
+/// An echo for so many connections; it ends when all of them have.
+fn serve(listener: &TcpListener, count: u64) {
+    let serving: Vec<_> = (0..count)
+        .map(|_| {
+            let (mut stream, _) = listener.accept().unwrap();
+            thread::spawn(move || {
+                let mut reader = stream.try_clone().unwrap();
+                let _ = std::io::copy(&mut reader, &mut stream);
+            })
+        })
+        .collect();
+    for session in serving {
+        session.join().unwrap();
+    }
+}
+
+fn settings(endpoints: &[std::net::SocketAddr]) -> Settings {
+    let timeouts = ListenerTimeouts {
+        idle: Some(PATIENCE * 2),
+        half_closed: Some(PATIENCE * 2),
+        preread: PATIENCE,
+        dead_peer: Some(PATIENCE),
+    };
+    Settings {
+        process: ProcessSettings {
+            workers: 2,
+            stop_deadline: PATIENCE,
+            control_socket: None,
+        },
+        access_log: AccessLogSettings {
+            destination: LogDestination::Off,
+            format: LogFormat::Text,
+        },
+        listeners: vec![ListenerSettings {
+            name: "front".into(),
+            bind: ([127, 0, 0, 1], 0).into(),
+            to: "cluster".into(),
+            timeouts,
+            failure_reply: Some(FailureReply::MysqlError),
+            empty_reply: None,
+        }],
+        clusters: vec![ClusterSettings {
+            spec: cluster(endpoints),
+            key: None,
+            connect_timeout: PATIENCE,
+            queue_timeout: PATIENCE,
+            first_byte_timeout: None,
+            attempts: 3,
+            replay: 1000,
+        }],
+    }
+}
+
+fn cluster(endpoints: &[std::net::SocketAddr]) -> ClusterSpec {
+    let endpoint = |address: &std::net::SocketAddr| EndpointSpec {
+        name: address.to_string().into(),
+        address: Address::Ip(*address),
+        weight: Weight::ONE,
+        backup: false,
+        disabled: false,
+        max_connections: None,
+    };
+    ClusterSpec {
+        name: "cluster".into(),
+        endpoints: endpoints.iter().map(endpoint).collect(),
+        balance: Balance::RoundRobin,
+        trials: TrialPolicy::default(),
+        ejection: None,
+        slow_start: Duration::ZERO,
+        queue_max: 100,
+        when_none: WhenNone::Fail,
+    }
+}
