@@ -2,12 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
 use crate::support::evenkeel::{Evenkeel, Launch};
-use crate::support::service::{self, Service};
+use crate::support::service::{self, Kept, Service};
 use crate::support::{client, ports, wait};
 
 /// A listener with short waits in front of one endpoint; `cluster` has further lines for its cluster.
@@ -65,23 +64,6 @@ fn nobody_listens() {
 }
 
 #[test]
-fn every_endpoint_is_taken_out_by_the_operator() {
-    let front = ports::free();
-    let evenkeel = Evenkeel::start(format!(
-        r#"
-        [listener.front]
-        bind = "{front}"
-        to = "one"
-        [cluster.one]
-        endpoints = [{{ address = "{}", disabled = true }}]
-        "#,
-        ports::free(),
-    ));
-    let _ = client::exchange(front, b"hello");
-    assert_eq!(evenkeel.reasons(1), ["no_endpoint"]);
-}
-
-#[test]
 fn nothing_moves() {
     let endpoint = Service::start(|stream, _| service::stay_silent(stream));
     let (evenkeel, front) = impatient(endpoint.address(), "");
@@ -91,16 +73,14 @@ fn nothing_moves() {
 
 #[test]
 fn the_other_half_never_ends() {
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::clone(&kept);
+    let kept = Kept::default();
     let endpoint = Service::start(move |mut stream, _| {
         let _ = stream.write_all(b"answer");
-        keep.lock().expect("nobody panics with it").push(stream);
+        kept.keep(stream);
     });
     let (evenkeel, front) = impatient(endpoint.address(), "");
     let _ = client::exchange(front, b"hello");
     assert_eq!(evenkeel.reasons(1), ["half_closed_timeout"]);
-    drop(kept);
 }
 
 #[test]

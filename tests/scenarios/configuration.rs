@@ -50,7 +50,7 @@ endpoints = [{ address = \"127.0.0.1:6666\", wieght = 3 }]
     let output = check(&path);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    for part in ["broken.toml:3:6", "letters", "broken.toml:6:46", "weight"] {
+    for part in ["broken.toml:3:6", "letters", "broken.toml:6:44", "weight"] {
         assert!(said.contains(part), "no {part} in:\n{said}");
     }
 }
@@ -74,4 +74,25 @@ fn the_starter_file_is_valid() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Each line is right, and yet the cluster could never serve anybody.
+#[test]
+fn what_could_never_serve_is_a_mistake() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("idle.toml");
+    let text = "\
+[listener.front]
+bind = \"127.0.0.1:5555\"
+to = \"letters\"
+
+[cluster.letters]
+endpoints = [{ address = \"127.0.0.1:6666\", disabled = true }]
+";
+    fs::write(&path, text).expect("it is ours");
+
+    let output = check(&path);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("idle.toml:5:10"), "{said}");
 }

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketType};
 
 use super::distribution::{served, shares};
 use crate::support::evenkeel::Evenkeel;
-use crate::support::service::{self, Service};
+use crate::support::service::{self, Kept, Service};
 use crate::support::{client, mariadb, ports, wait};
 
 const NOBODY: &str = "nobody can answer\n";
@@ -86,6 +86,7 @@ fn fault_13_clients_of_a_dead_cluster_are_told_so() {
         to = "letters"
         failure_reply = {{ text = "{}" }}
         [cluster.letters]
+        attempts = 1
         trials = {{ every = "10ms", every_max = "10ms" }}
         endpoints = ["{address}"]
         "#,
@@ -381,10 +382,8 @@ fn an_endpoint_that_keeps_failing_is_ejected() {
 /// The endpoint answers nothing within the first-byte timeout: the client is told, and the reason says so.
 #[test]
 fn an_endpoint_that_never_answers_ends_at_the_first_byte_timeout() {
-    let (silent, front) = (
-        Service::start(|stream, _| service::stay_silent(stream)),
-        ports::free(),
-    );
+    let (kept, front) = (Kept::default(), ports::free());
+    let silent = Service::start(move |stream, _| kept.keep(stream));
     let evenkeel = Evenkeel::start(format!(
         r#"
         [listener.front]

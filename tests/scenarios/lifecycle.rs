@@ -108,7 +108,8 @@ fn a_signal_lets_running_sessions_finish() {
             !evenkeel.socket_path().exists(),
             "the control socket is left behind"
         );
-        assert_eq!(evenkeel.reasons(1), ["done"]);
+        let reasons = evenkeel.reasons(1);
+        assert!(reasons.iter().all(|reason| reason == "done"), "{reasons:?}");
     }
 }
 
@@ -128,8 +129,8 @@ fn the_stop_deadline_closes_what_still_runs() {
     assert!(exit.code().is_some(), "{exit}");
     assert_eq!(evenkeel.reasons(1), ["stop"]);
     assert!(
-        client::read_to_end(&mut session).is_ok_and(|rest| rest.is_empty())
-            || client::ends_with_reset(&mut session)
+        client::ends_with_reset(&mut session),
+        "what was cut off must not look finished"
     );
 }
 

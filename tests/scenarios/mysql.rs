@@ -72,7 +72,8 @@ fn ordinary_commands_work() {
     let world = two_servers("");
     let printed = query(
         world.front,
-        "CREATE TABLE keel.numbers (id INT PRIMARY KEY, word VARCHAR(100)) ENGINE=InnoDB;
+        "USE keel;
+         CREATE TABLE keel.numbers (id INT PRIMARY KEY, word VARCHAR(100)) ENGINE=InnoDB;
          INSERT INTO keel.numbers SELECT seq, REPEAT(MD5(seq), 3) FROM seq_1_to_50000;
          START TRANSACTION;
          UPDATE keel.numbers SET word = 'gone' WHERE id <= 10;

@@ -5,6 +5,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_send_buffer_size;
+
 use crate::support::evenkeel::Evenkeel;
 use crate::support::service::{self, Service};
 use crate::support::{client, ports, stream, wait};
@@ -242,7 +244,6 @@ fn a_slow_client_keeps_memory_bounded() {
     const TOTAL: usize = 192 * MIB;
     let (stalled_at, stalled) = mpsc::channel();
     let endpoint = Service::start(move |mut connection, _| {
-        let _ = connection.set_write_timeout(Some(STALL));
         write_until_stalled(&mut connection, TOTAL, &stalled_at);
     });
     let (mut evenkeel, front) = in_front_of(&endpoint);
@@ -277,9 +278,6 @@ fn a_slow_endpoint_keeps_memory_bounded() {
 
     let (stalled_at, stalled) = mpsc::channel();
     let mut connection = client::connect(front);
-    connection
-        .set_write_timeout(Some(STALL))
-        .expect("it is open");
     let writing = std::thread::spawn(move || {
         write_until_stalled(&mut connection, TOTAL, &stalled_at);
     });
@@ -298,8 +296,13 @@ fn a_slow_endpoint_keeps_memory_bounded() {
 /// A write that makes no progress for this long has stalled: every buffer on the way is full.
 const STALL: Duration = Duration::from_millis(500);
 
+/// What the writer's own kernel may hold; small, so that what is in flight is on evenkeel's account.
+const SEND_BUFFER: usize = 64 * 1024;
+
 /// Writes the stream to its end; says once how much was written when a write stalled for the first time.
 fn write_until_stalled(connection: &mut TcpStream, total: usize, stalled_at: &mpsc::Sender<usize>) {
+    set_socket_send_buffer_size(&*connection, SEND_BUFFER).expect("a TCP socket");
+    let _ = connection.set_write_timeout(Some(STALL));
     let mut bytes = vec![0; 64 * 1024];
     let mut random = fastrand::Rng::with_seed(DOWN);
     let mut written = 0;

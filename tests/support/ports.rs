@@ -3,7 +3,8 @@
 //! They lie below the range that the kernel takes the ports of outgoing connections from (32768 and up), so that no
 //! connection of another test can sit on one between this choice and its use.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,10 +12,14 @@ const FIRST: u32 = 10_000;
 const COUNT: u32 = 22_000;
 
 /// An address on which nobody listens, and which this process gives to nobody else.
+///
+/// Found by connecting, not by binding: a process that another test starts at this moment would hold a bound socket open
+/// until it executes its program.
 pub(crate) fn free() -> SocketAddr {
     for _ in 0..COUNT {
         let address = next();
-        if TcpListener::bind(address).is_ok() {
+        let connected = TcpStream::connect(address);
+        if connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             return address;
         }
     }

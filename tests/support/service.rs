@@ -2,8 +2,8 @@
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::{client, ports, wait};
@@ -27,7 +27,7 @@ impl Service {
         address: SocketAddr,
         serve: impl Fn(TcpStream, usize) + Send + Sync + 'static,
     ) -> Self {
-        let listener = Arc::new(TcpListener::bind(address).expect("the port is free"));
+        let listener = Arc::new(bind(address));
         let accepted = Arc::new(AtomicUsize::new(0));
         let acceptor = (
             Arc::clone(&listener),
@@ -73,6 +73,13 @@ impl Drop for Service {
     }
 }
 
+/// A socket of an earlier life may stay open for a moment, in a process that another test is just starting.
+fn bind(address: SocketAddr) -> TcpListener {
+    wait::until(&format!("{address} is free"), || {
+        TcpListener::bind(address).ok()
+    })
+}
+
 fn accept_all(
     listener: &TcpListener,
     accepted: &AtomicUsize,
@@ -105,4 +112,14 @@ pub(crate) fn echo(mut stream: TcpStream) {
 pub(crate) fn stay_silent(mut stream: TcpStream) {
     let _ = stream.set_read_timeout(Some(wait::DEADLINE));
     let _ = client::read_to_end(&mut stream);
+}
+
+/// Connections that stay open whatever the other side does, until this is dropped.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<Vec<TcpStream>>>);
+
+impl Kept {
+    pub(crate) fn keep(&self, stream: TcpStream) {
+        self.0.lock().expect("nobody panics with it").push(stream);
+    }
 }
