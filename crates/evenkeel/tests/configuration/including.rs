@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use evenkeel::config::{Appearance, INCLUDED_FILES_MAX, Loaded};
+use evenkeel::config::{
+    Appearance, CONFIGURATION_BYTES_MAX, FILE_BYTES_MAX, INCLUDED_FILES_MAX, Loaded,
+};
 
 use crate::{WEB, folder, load_main, only_problem};
 
@@ -179,4 +181,20 @@ fn what_a_missing_file_may_hold_is_not_missed() {
         messages[1..],
         ["listener `web` has no `bind`", "unknown key `bnd`"]
     );
+}
+
+/// Many files of the largest size are not all read, so that a pattern in the wrong folder cannot fill the memory.
+#[test]
+fn the_size_of_all_files_is_bounded() {
+    let main = format!("include = [\"conf.d/*\"]\n{WEB}");
+    let folder = folder(&[("main.toml", &main), ("conf.d/0", "")]);
+    let largest = "#".repeat(usize::try_from(FILE_BYTES_MAX).unwrap());
+    for number in 0..CONFIGURATION_BYTES_MAX / FILE_BYTES_MAX {
+        fs::write(folder.path().join(format!("conf.d/{number}")), &largest).unwrap();
+    }
+
+    let problem = only_problem(load_main(&folder));
+
+    assert!(problem.contains("conf.d/3`: "), "{problem}");
+    assert!(problem.contains("and all of them 16777216"), "{problem}");
 }
