@@ -73,3 +73,35 @@ fn explain(error: &BalancerError) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use evenkeel_proxy::StartError;
+    use evenkeel_proxy::control::socket::ControlSocketError;
+
+    use super::*;
+
+    /// What the kernel said is told after the error's own words, and once if those have it already.
+    #[test]
+    fn causes_are_told_once() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let bind = BalancerError::from(StartError::Bind {
+            listener: Arc::from("web"),
+            address: "127.0.0.1:80".parse().unwrap(),
+            source: denied(),
+        });
+        let lock = BalancerError::from(ControlSocketError::Io {
+            act: "lock",
+            path: "/run/evenkeel/control.sock.lock".into(),
+            source: denied(),
+        });
+
+        for error in [bind, lock] {
+            let text = explain(&error);
+            assert_eq!(text.matches(&denied().to_string()).count(), 1, "{text}");
+        }
+    }
+}

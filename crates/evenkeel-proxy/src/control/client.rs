@@ -33,7 +33,9 @@ pub enum ClientError {
         source: io::Error,
     },
     /// There is one, but it is not for us, or the path cannot be one.
-    #[error("cannot use the control socket {path}: {source}")]
+    #[error(
+        "cannot connect to the control socket {path}: {source}; only the user who runs evenkeel can"
+    )]
     Connect {
         /// Which.
         path: PathBuf,

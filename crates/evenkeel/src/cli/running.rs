@@ -100,8 +100,12 @@ fn guesses() -> Vec<PathBuf> {
         Surroundings::of_this_process().control_socket(),
         PathBuf::from(SYSTEM_SOCKET),
     ];
-    let mut guesses: Vec<PathBuf> = configured.into_iter().chain(usual).collect();
-    guesses.dedup();
+    let mut guesses = Vec::new();
+    for path in configured.into_iter().chain(usual) {
+        if !guesses.contains(&path) {
+            guesses.push(path);
+        }
+    }
     guesses
 }
 

@@ -106,8 +106,7 @@ fn lose_an_endpoint(stage: &mut Stage) -> Result<usize, StageError> {
     let mut answers = client.crowd(CROWD, REQUESTS_OF_EACH, ANSWERED_BEFORE_THE_END, || {
         stage.kill_a();
     });
-    until(|| {
-        answers.push(client.ask());
+    ask_until(client, &mut answers, || {
         Ok(stage.endpoint_a()?.effective_weight == 0)
     })?;
     let after = stage.endpoint_a()?;
@@ -127,8 +126,7 @@ fn get_it_back(stage: &mut Stage) -> Result<usize, StageError> {
     let client = Client::of(stage);
     stage.revive_a()?;
     let mut answers = Answers::default();
-    until(|| {
-        answers.push(client.ask());
+    ask_until(client, &mut answers, || {
         let a = stage.endpoint_a()?;
         Ok(a.effective_weight == a.weight)
     })?;
@@ -151,21 +149,27 @@ fn say(title: &str, lines: &[&str]) {
 }
 
 /// Asks again and again, at an even pace, until it is so.
-fn until(mut is_so: impl FnMut() -> Result<bool, StageError>) -> Result<(), StageError> {
+fn ask_until(
+    client: Client,
+    answers: &mut Answers,
+    is_so: impl Fn() -> Result<bool, StageError>,
+) -> Result<(), StageError> {
     let deadline = Instant::now() + PATIENCE;
     while !is_so()? {
         if Instant::now() > deadline {
             return Err(io::Error::from(io::ErrorKind::TimedOut).into());
         }
+        answers.push(client.ask());
         std::thread::sleep(PACE);
     }
     Ok(())
 }
 
 fn invitation(stage: &Stage) -> String {
-    let program = std::env::args()
+    let program = std::env::args_os()
         .next()
-        .unwrap_or_else(|| "evenkeel".to_owned());
+        .unwrap_or_else(|| "evenkeel".into());
+    let program = program.display();
     let (address, socket) = (stage.address(), stage.control_socket().display());
     format!(
         "\nIt stays up now. In another terminal:\n    \
