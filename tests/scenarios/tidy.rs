@@ -143,7 +143,8 @@ fn mentions(architecture: &str, path: &Path) -> bool {
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map(|folder| format!("{}/", folder.display()));
     let file = inside.file_name().unwrap_or_default().to_string_lossy();
-    architecture.contains(&*file) || folder.is_some_and(|folder| architecture.contains(&folder))
+    let module = format!("`{}`", file.trim_end_matches(".rs"));
+    architecture.contains(&module) || folder.is_some_and(|folder| architecture.contains(&folder))
 }
 
 /// Whatever the log may say, an operator can look up.
