@@ -36,7 +36,7 @@ enum Source {
 /// One direction of a relay.
 #[derive(Debug)]
 pub struct Pump {
-    /// `bytes[..sent]` has been written and is kept for a replay; the rest is to be written.
+    /// `bytes[..sent]` has been written; with a replay it is kept for that. The rest is to be written.
     bytes: Vec<u8>,
     sent: usize,
     /// The most bytes kept for a replay; 0 when there is to be none.
@@ -208,16 +208,12 @@ impl Pump {
         left.min(most)
     }
 
+    /// Gives memory back once everything is written; nothing is moved about for less.
     fn forget_sent(&mut self) {
-        if self.replay_max > 0 {
-            return;
-        }
-        if self.sent == self.bytes.len() {
+        if self.replay_max == 0 && self.unsent().is_empty() {
             self.bytes = Vec::new();
-        } else {
-            self.bytes.drain(..self.sent);
+            self.sent = 0;
         }
-        self.sent = 0;
     }
 
     fn rest(&mut self, from: &Stream, to: &mut Stream) -> Flow {

@@ -180,12 +180,6 @@ impl<H: Handler> Worker<H> {
     ///
     /// The kernel refuses to wait; that is a fault of this program.
     pub fn run(mut self) -> io::Result<()> {
-        let outcome = self.run_to_end();
-        self.mailbox.close();
-        outcome
-    }
-
-    fn run_to_end(&mut self) -> io::Result<()> {
         let mut batch = Batch::new();
         while self.stopping != Stopping::Closed || !self.connections.is_empty() {
             self.poller.wait(&mut batch, self.patience())?;
@@ -316,5 +310,12 @@ impl<H: Handler> Worker<H> {
                 handler.expired(turn, connection)
             });
         }
+    }
+}
+
+/// Whichever way a worker ends, nobody's letters are left lying.
+impl<H: Handler> Drop for Worker<H> {
+    fn drop(&mut self) {
+        self.mailbox.close();
     }
 }

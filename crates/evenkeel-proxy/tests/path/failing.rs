@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use evenkeel_core::Failure;
+use evenkeel_core::units::Address;
 use evenkeel_proxy::settings::FailureReply;
 use evenkeel_proxy::telemetry::reason::Reason;
 use rustix::net::{AddressFamily, SocketType};
@@ -298,4 +299,32 @@ fn a_client_that_leaves_is_not_the_endpoints_failure() {
         world.endpoint("quiet").in_flight == 0
     });
     assert_eq!(world.endpoint("quiet").failures, 0);
+}
+
+/// An endpoint may listen on a Unix socket; one whose socket is missing fails like any other.
+#[test]
+fn endpoints_may_be_unix_sockets() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("alive");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut reader = stream.try_clone().unwrap();
+            let _ = std::io::copy(&mut reader, &mut stream);
+        }
+    });
+    let (one, other) = (Endpoint::refusing("missing"), Endpoint::refusing("alive"));
+    let world = World::with(&[&one, &other], |settings| {
+        let endpoints = &mut settings.clusters[0].spec.endpoints;
+        endpoints[0].address = Address::Unix(Arc::new(directory.path().join("missing")));
+        endpoints[1].address = Address::Unix(Arc::new(path));
+    });
+    for size in [10, 500_000] {
+        let request = bytes_of(1, size);
+        assert_same(&exchange(&mut world.connect(), &request), &request);
+    }
+    assert!(matches!(
+        world.endpoint("missing").last_failure,
+        Some((Failure::Unreachable, _))
+    ));
 }
