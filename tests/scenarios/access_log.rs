@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 
 use serde_json::Value;
 
+use crate::support::deaf::Deaf;
 use crate::support::evenkeel::{Evenkeel, Launch};
 use crate::support::service::{self, Kept, Service};
 use crate::support::{client, ports, wait};
@@ -61,6 +62,33 @@ fn nobody_listens() {
     let (evenkeel, front) = impatient(ports::free(), "");
     let _ = client::exchange(front, b"hello");
     assert_eq!(evenkeel.reasons(1), ["connect_refused"]);
+}
+
+#[test]
+fn nobody_answers_a_connect() {
+    let deaf = Deaf::start();
+    let (evenkeel, front) = impatient(
+        deaf.address,
+        "attempts = 1\ntimeouts = { connect = \"50ms\" }",
+    );
+    let _ = client::exchange(front, b"hello");
+    assert_eq!(evenkeel.reasons(1), ["connect_timeout"]);
+}
+
+#[test]
+fn the_client_leaves_while_nobody_has_answered_the_connect() {
+    let deaf = Deaf::start();
+    let (evenkeel, front) = impatient(deaf.address, "timeouts = { connect = \"1h\" }");
+    let stream = client::connect(front);
+    wait::until_so("an attempt runs", || {
+        evenkeel.endpoint_number("one", "endpoint", "in_flight") == 1
+    });
+    client::reset(stream);
+    let reasons = evenkeel.reasons(1);
+    assert!(
+        ["client_closed", "client_reset"].contains(&&*reasons[0]),
+        "{reasons:?}"
+    );
 }
 
 #[test]

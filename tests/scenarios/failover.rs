@@ -1,13 +1,12 @@
 //! What a client sees when endpoints fail: another endpoint, or a clear answer.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::net::{AddressFamily, SocketType};
-
 use super::distribution::{served, shares};
+use crate::support::deaf::Deaf;
 use crate::support::evenkeel::Evenkeel;
 use crate::support::service::{self, Kept, Service};
 use crate::support::{client, mariadb, ports, wait};
@@ -422,28 +421,4 @@ fn fails_while(broken: &Arc<AtomicBool>) -> Service {
             service::echo(stream);
         }
     })
-}
-
-/// A listening socket whose queue is full: on Linux a connect to it gets no answer.
-struct Deaf {
-    address: SocketAddr,
-    _listener: rustix::fd::OwnedFd,
-    _queue: Vec<TcpStream>,
-}
-
-impl Deaf {
-    fn start() -> Self {
-        let address = ports::free();
-        let listener =
-            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-        rustix::net::bind(&listener, &address).expect("the port is free");
-        rustix::net::listen(&listener, 0).expect("it is bound");
-        // A queue of length 0 holds one connection.
-        let queue = vec![TcpStream::connect(address).expect("the first is accepted")];
-        Self {
-            address,
-            _listener: listener,
-            _queue: queue,
-        }
-    }
 }

@@ -145,7 +145,9 @@ fn a_second_signal_ends_at_once() {
     client::echo(&mut session, b"before");
 
     evenkeel.process().signal(Signal::TERM);
-    wait::until_so("it is stopping", || client::try_connect(front).is_err());
+    wait::until_so("it is stopping", || {
+        evenkeel.status()["phase"] == "stopping"
+    });
     evenkeel.process().signal(Signal::TERM);
     let exit = evenkeel.process().exit();
 

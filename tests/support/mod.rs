@@ -5,6 +5,7 @@
 
 pub(crate) mod binary;
 pub(crate) mod client;
+pub(crate) mod deaf;
 pub(crate) mod echo;
 pub(crate) mod evenkeel;
 pub(crate) mod mariadb;
