@@ -19,7 +19,7 @@ use crate::listener::{Bound, Holder, ListenerState, bind_all};
 use crate::route::Route;
 use crate::settings::{ListenerSettings, Settings};
 use crate::tier::{BalanceTier, Tier};
-use crate::upstream::Roster;
+use crate::upstream::SessionIndex;
 use crate::worker::{GrantPost, Message, SessionHandler, Shared, time_of};
 
 /// Why a proxy could not be started. Nothing is left behind: no socket, no thread.
@@ -97,7 +97,7 @@ pub struct RouteAnswer {
 
 struct WorkerHandle {
     mailbox: Mailbox<Message>,
-    roster: Arc<Roster>,
+    index: Arc<SessionIndex>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -169,7 +169,7 @@ impl Proxy {
     pub fn sessions_of(&self, endpoint: EndpointId) -> usize {
         self.workers
             .iter()
-            .map(|worker| worker.roster.count(endpoint))
+            .map(|worker| worker.index.count(endpoint))
             .sum()
     }
 
@@ -294,11 +294,11 @@ fn start_worker(
     sink: &Arc<dyn SessionSink>,
 ) -> io::Result<WorkerHandle> {
     let mailbox = Mailbox::new()?;
-    let roster = Arc::new(Roster::default());
+    let index = Arc::new(SessionIndex::default());
     let shared = Shared {
         sink: Arc::clone(sink),
         waiter: Arc::new(GrantPost(mailbox.clone())),
-        roster: Arc::clone(&roster),
+        index: Arc::clone(&index),
         random: fastrand::Rng::new(),
     };
     let mut worker = Worker::new(
@@ -314,7 +314,7 @@ fn start_worker(
         .spawn(move || run(number, worker))?;
     Ok(WorkerHandle {
         mailbox,
-        roster,
+        index,
         thread: Mutex::new(Some(thread)),
     })
 }

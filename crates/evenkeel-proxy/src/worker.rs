@@ -15,7 +15,7 @@ use evenkeel_reactor::{
 use crate::SessionSink;
 use crate::listener::ListenerState;
 use crate::session::Session;
-use crate::upstream::Roster;
+use crate::upstream::SessionIndex;
 
 /// What other threads tell a worker.
 pub(crate) enum Message {
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) sink: Arc<dyn SessionSink>,
     /// Brings a granted slot to this worker.
     pub(crate) waiter: Arc<dyn Waiter>,
-    pub(crate) roster: Arc<Roster>,
+    pub(crate) index: Arc<SessionIndex>,
     pub(crate) random: fastrand::Rng,
 }
 

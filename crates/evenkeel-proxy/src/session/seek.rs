@@ -169,7 +169,7 @@ impl Session {
             options,
             work.turn,
             (self.key, tag),
-            &work.shared.roster,
+            &work.shared.index,
             now,
         ) {
             Ok(attempt) => Some(attempt),

@@ -1,4 +1,4 @@
-//! One try on one endpoint: its lease, its connection, its place in the roster.
+//! One try on one endpoint: its lease, its connection, its place in the index.
 //!
 //! Whatever way it ends, the connection is closed before the lease is given back, so that an endpoint's limit is
 //! never passed by a connection that is on its way out. What a try's end means for the session is the session's decision.
@@ -9,7 +9,7 @@ use evenkeel_core::units::{Address, Time};
 use evenkeel_core::{Failure, Lease, Outcome};
 use evenkeel_reactor::{Fault, Key, Remote, Stream, StreamOptions, Tag, Turn};
 
-use super::roster::{Roster, Seat};
+use super::index::{Seat, SessionIndex};
 
 /// One try on one endpoint.
 pub(crate) struct Attempt {
@@ -34,12 +34,12 @@ impl Attempt {
         options: StreamOptions,
         turn: &Turn<'_>,
         (session, tag): (Key, Tag),
-        roster: &Arc<Roster>,
+        index: &Arc<SessionIndex>,
         now: Time,
     ) -> Result<Self, ConnectError> {
         match connect(lease.address(), options, turn, (session, tag)) {
             Ok(stream) => {
-                let seat = roster.enter(lease.endpoint(), session);
+                let seat = index.enter(lease.endpoint(), session);
                 Ok(Self {
                     stream,
                     lease,

@@ -1,7 +1,7 @@
 //! The side toward the endpoints: making a connection, and knowing who uses which endpoint.
 
 mod attempt;
-mod roster;
+mod index;
 
 pub(crate) use attempt::{Attempt, ConnectError, failure_of};
-pub(crate) use roster::Roster;
+pub(crate) use index::SessionIndex;

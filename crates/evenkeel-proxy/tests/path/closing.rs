@@ -225,7 +225,7 @@ fn a_silent_session_ends_in_order() {
     assert_eq!(world.endpoint("handed").failures, 0);
 }
 
-/// What a session holds is given back: the count of its endpoint, its listener and its place in the roster.
+/// What a session holds is given back: the count of its endpoint, its listener and its place in the index.
 #[test]
 fn an_ended_session_holds_nothing() {
     let (endpoint, accepted) = handing_over();

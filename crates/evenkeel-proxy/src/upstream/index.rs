@@ -1,6 +1,6 @@
 //! Which of a worker's sessions use which endpoint.
 //!
-//! One roster per worker, so that its lock is practically never contended: the worker writes, the control plane reads. It
+//! One index per worker, so that its lock is practically never contended: the worker writes, the control plane reads. It
 //! is what lets an endpoint's sessions be found without walking over all of them.
 
 use std::collections::HashMap;
@@ -13,11 +13,11 @@ use slab::Slab;
 
 /// The sessions of each endpoint, on one worker.
 #[derive(Default)]
-pub(crate) struct Roster {
+pub(crate) struct SessionIndex {
     sessions: Mutex<HashMap<EndpointId, Slab<Key>>>,
 }
 
-impl Roster {
+impl SessionIndex {
     /// Enters a session; it leaves when the seat is dropped.
     pub(crate) fn enter(self: &Arc<Self>, endpoint: EndpointId, session: Key) -> Seat {
         let place = self
@@ -27,7 +27,7 @@ impl Roster {
             .or_default()
             .insert(session);
         Seat {
-            roster: Arc::clone(self),
+            index: Arc::clone(self),
             endpoint,
             place,
         }
@@ -41,14 +41,14 @@ impl Roster {
 
 /// A session's entry.
 pub(crate) struct Seat {
-    roster: Arc<Roster>,
+    index: Arc<SessionIndex>,
     endpoint: EndpointId,
     place: usize,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut sessions = self.roster.sessions.lock();
+        let mut sessions = self.index.sessions.lock();
         if let Some(of_endpoint) = sessions.get_mut(&self.endpoint) {
             of_endpoint.try_remove(self.place);
             if of_endpoint.is_empty() {
@@ -65,16 +65,16 @@ mod tests {
     /// Sessions are counted while they hold their seats, and an endpoint nobody uses takes no memory.
     #[test]
     fn a_seat_counts_until_it_is_dropped() {
-        let roster = Arc::new(Roster::default());
+        let index = Arc::new(SessionIndex::default());
         let (east, west) = (EndpointId(1), EndpointId(2));
-        let first = roster.enter(east, Key::from_u64(1));
-        let second = roster.enter(east, Key::from_u64(2));
-        let third = roster.enter(west, Key::from_u64(3));
-        assert_eq!((roster.count(east), roster.count(west)), (2, 1));
+        let first = index.enter(east, Key::from_u64(1));
+        let second = index.enter(east, Key::from_u64(2));
+        let third = index.enter(west, Key::from_u64(3));
+        assert_eq!((index.count(east), index.count(west)), (2, 1));
 
         drop((first, third));
-        assert_eq!((roster.count(east), roster.count(west)), (1, 0));
+        assert_eq!((index.count(east), index.count(west)), (1, 0));
         drop(second);
-        assert!(roster.sessions.lock().is_empty());
+        assert!(index.sessions.lock().is_empty());
     }
 }
