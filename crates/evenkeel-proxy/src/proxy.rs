@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Cluster, Explanation, Request, Tried};
-use evenkeel_reactor::{Clock, Listener, Mail, Mailbox, Worker};
+use evenkeel_reactor::{Clock, Listener, Mail, Worker};
 use parking_lot::Mutex;
 
 use crate::SessionSink;
@@ -20,7 +20,7 @@ use crate::route::Route;
 use crate::settings::{ListenerSettings, Settings};
 use crate::tier::{BalanceTier, Tier};
 use crate::upstream::SessionIndex;
-use crate::worker::{GrantPost, Message, SessionHandler, Shared, time_of};
+use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, WorkerMailbox, time_of};
 
 /// Why a proxy could not be started. Nothing is left behind: no socket, no thread.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +96,7 @@ pub struct RouteAnswer {
 }
 
 struct WorkerHandle {
-    mailbox: Mailbox<Message>,
+    mailbox: WorkerMailbox,
     index: Arc<SessionIndex>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -214,12 +214,12 @@ impl Proxy {
 
     /// Accepts nothing more; sessions may finish. The threads end with the last one.
     pub fn drain(&self) {
-        self.tell_all(|| Message::Drain);
+        self.instruct_all(Instruction::Drain);
     }
 
     /// Accepts nothing more and ends all sessions now.
     pub fn close(&self) {
-        self.tell_all(|| Message::Close);
+        self.instruct_all(Instruction::Close);
     }
 
     /// Waits until all threads have ended, which takes a [`Proxy::drain`] or [`Proxy::close`].
@@ -255,10 +255,10 @@ impl Proxy {
         Ok(())
     }
 
-    fn tell_all(&self, message: impl Fn() -> Message) {
+    fn instruct_all(&self, instruction: Instruction) {
         for worker in &self.workers {
             // A worker that has ended has nothing left to stop.
-            let _ = worker.mailbox.post(Mail::Worker(message()));
+            let _ = worker.mailbox.post(Mail::Worker(instruction));
         }
     }
 }
@@ -293,7 +293,7 @@ fn start_worker(
     sockets: impl Iterator<Item = Listener>,
     sink: &Arc<dyn SessionSink>,
 ) -> io::Result<WorkerHandle> {
-    let mailbox = Mailbox::new()?;
+    let mailbox = WorkerMailbox::new()?;
     let index = Arc::new(SessionIndex::default());
     let shared = Shared {
         sink: Arc::clone(sink),

@@ -18,14 +18,16 @@ use crate::session::Session;
 use crate::upstream::SessionIndex;
 
 /// What other threads tell a worker.
-pub(crate) enum Message {
-    /// To a session: a freed slot is yours.
-    Granted(Lease),
-    /// To the worker: accept nothing more, and end with the last session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Instruction {
+    /// Accept nothing more, and end with the last session.
     Drain,
-    /// To the worker: accept nothing more, and end all sessions now.
+    /// Accept nothing more, and end all sessions now.
     Close,
 }
+
+/// How other threads reach a worker: a session is told of a freed slot that is now its own, the worker is instructed.
+pub(crate) type WorkerMailbox = Mailbox<Lease, Instruction>;
 
 /// What the sessions of one worker share.
 pub(crate) struct Shared {
@@ -60,16 +62,13 @@ pub(crate) const fn moment_of(time: Time) -> Moment {
 }
 
 /// Brings granted slots to the sessions of one worker, from whichever thread a slot became free on.
-pub(crate) struct GrantPost(pub(crate) Mailbox<Message>);
+pub(crate) struct GrantPost(pub(crate) WorkerMailbox);
 
 impl Waiter for GrantPost {
     fn grant(&self, token: u64, lease: Lease) {
-        // A refused letter is dropped, and its lease with it: the slot passes on. The session that was to have it waits in
-        // vain until its queue timeout, which takes 65,536 letters that this worker has not read.
-        let _ = self.0.post(Mail::Connection(
-            Key::from_u64(token),
-            Message::Granted(lease),
-        ));
+        // What the mailbox refuses is dropped: the slot passes on. The session that was to have it waits in vain until its queue
+        // timeout, but for that 65,536 messages must lie unread.
+        let _ = self.0.post(Mail::Connection(Key::from_u64(token), lease));
     }
 }
 
@@ -88,7 +87,8 @@ impl SessionHandler {
 
 impl Handler for SessionHandler {
     type Connection = Session;
-    type Message = Message;
+    type Message = Lease;
+    type Instruction = Instruction;
 
     fn accepted(
         &mut self,
@@ -152,29 +152,26 @@ impl Handler for SessionHandler {
         })
     }
 
-    fn told(&mut self, turn: &mut Turn<'_>, session: &mut Session, message: Message) -> Fate {
-        match message {
-            Message::Granted(lease) => session.granted(
-                lease,
-                &mut Work {
-                    turn,
-                    shared: &mut self.shared,
-                },
-            ),
-            // Letters to the worker; no session gets one.
-            Message::Drain | Message::Close => Fate::Keep,
-        }
+    fn told(&mut self, turn: &mut Turn<'_>, session: &mut Session, granted: Lease) -> Fate {
+        session.granted(
+            granted,
+            &mut Work {
+                turn,
+                shared: &mut self.shared,
+            },
+        )
     }
 
-    fn instructed(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>, message: Message) {
-        match message {
-            Message::Drain => turn.finish(),
-            Message::Close => {
-                turn.finish();
-                self.stop_all(turn, sessions);
-            }
-            // A letter to a session.
-            Message::Granted(_) => {}
+    fn instructed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        sessions: &mut Slots<Session>,
+        instruction: Instruction,
+    ) {
+        turn.finish();
+        match instruction {
+            Instruction::Drain => {}
+            Instruction::Close => self.stop_all(turn, sessions),
         }
     }
 }

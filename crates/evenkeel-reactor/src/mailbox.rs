@@ -13,37 +13,37 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::slots::Key;
 
-/// The most messages that may wait for one worker.
+/// How much mail may wait for one worker.
 pub const MAIL_MAX: usize = 65_536;
 
-/// Places beyond [`MAIL_MAX`] that only messages to the worker itself may take, so that a stop always gets through.
+/// Places beyond [`MAIL_MAX`] that only instructions to the worker itself may take, so that a stop always gets through.
 pub const MAIL_RESERVE: usize = 64;
 
-/// A message and whom it is for.
+/// What lies in a mailbox: a message `M` for a connection, or an instruction `I` for the worker.
 #[derive(Debug)]
-pub enum Mail<M> {
+pub enum Mail<M, I> {
     /// For one connection; dropped if it has gone.
     Connection(Key, M),
     /// For the worker itself.
-    Worker(M),
+    Worker(I),
 }
 
-struct Queue<M> {
-    mail: VecDeque<Mail<M>>,
+struct Queue<M, I> {
+    mail: VecDeque<Mail<M, I>>,
     closed: bool,
 }
 
-struct Shared<M> {
-    queue: Mutex<Queue<M>>,
+struct Shared<M, I> {
+    queue: Mutex<Queue<M, I>>,
     bell: OwnedFd,
 }
 
 /// A worker's mailbox; clones are the same one. Usable from any thread.
-pub struct Mailbox<M> {
-    shared: Arc<Shared<M>>,
+pub struct Mailbox<M, I> {
+    shared: Arc<Shared<M, I>>,
 }
 
-impl<M> Clone for Mailbox<M> {
+impl<M, I> Clone for Mailbox<M, I> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -51,7 +51,7 @@ impl<M> Clone for Mailbox<M> {
     }
 }
 
-impl<M> Mailbox<M> {
+impl<M, I> Mailbox<M, I> {
     /// An empty mailbox.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl<M> Mailbox<M> {
     /// # Errors
     ///
     /// The message comes back if the mailbox is full or its worker has ended.
-    pub fn post(&self, mail: Mail<M>) -> Result<(), Mail<M>> {
+    pub fn post(&self, mail: Mail<M, I>) -> Result<(), Mail<M, I>> {
         if self.enqueue(mail)? == Was::Empty {
             self.ring();
         }
@@ -81,7 +81,7 @@ impl<M> Mailbox<M> {
     }
 
     /// All that has come.
-    pub(crate) fn take(&self, into: &mut VecDeque<Mail<M>>) {
+    pub(crate) fn take(&self, into: &mut VecDeque<Mail<M, I>>) {
         let mut count = [0; 8];
         // Before the queue is emptied: whoever posts after that rings again.
         let _ = rustix::io::read(&self.shared.bell, &mut count);
@@ -98,7 +98,7 @@ impl<M> Mailbox<M> {
         drop(left);
     }
 
-    fn enqueue(&self, mail: Mail<M>) -> Result<Was, Mail<M>> {
+    fn enqueue(&self, mail: Mail<M, I>) -> Result<Was, Mail<M, I>> {
         let mut queue = self.shared.queue.lock();
         let bound = match mail {
             Mail::Connection(..) => MAIL_MAX,
@@ -122,7 +122,7 @@ impl<M> Mailbox<M> {
     }
 }
 
-impl<M> AsFd for Mailbox<M> {
+impl<M, I> AsFd for Mailbox<M, I> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
     }
@@ -138,7 +138,7 @@ enum Was {
 mod tests {
     use super::*;
 
-    /// Messages to connections stop at the bound; a message to the worker still gets through, up to its own.
+    /// Messages to connections stop at the bound; an instruction to the worker still gets through, up to its own.
     #[test]
     fn a_full_mailbox_still_takes_a_stop() {
         let mailbox = Mailbox::new().unwrap();
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_closed_mailbox_holds_nothing() {
         let owned = Arc::new(());
-        let mailbox = Mailbox::new().unwrap();
+        let mailbox: Mailbox<(), _> = Mailbox::new().unwrap();
         mailbox.post(Mail::Worker(Arc::clone(&owned))).unwrap();
 
         mailbox.close();

@@ -33,8 +33,10 @@ pub enum Fate {
 pub trait Handler {
     /// What the handler keeps for each connection. Dropping it must close its sockets.
     type Connection;
-    /// What other threads send to this worker.
+    /// What other threads send to one connection.
     type Message: Send;
+    /// What other threads tell the worker.
+    type Instruction: Send;
 
     /// A listener has accepted a stream, which is not watched yet. Whoever keeps it puts it into `connections` and watches it.
     fn accepted(
@@ -69,12 +71,12 @@ pub trait Handler {
         message: Self::Message,
     ) -> Fate;
 
-    /// A message for the worker.
+    /// An instruction for the worker.
     fn instructed(
         &mut self,
         turn: &mut Turn<'_>,
         connections: &mut Slots<Self::Connection>,
-        message: Self::Message,
+        instruction: Self::Instruction,
     );
 }
 
@@ -130,7 +132,7 @@ pub struct Worker<H: Handler> {
     handler: H,
     connections: Slots<H::Connection>,
     acceptors: Acceptors,
-    mailbox: Mailbox<H::Message>,
+    mailbox: Mailbox<H::Message, H::Instruction>,
     clock: Clock,
     now: Moment,
     poller: Poller,
@@ -146,7 +148,11 @@ impl<H: Handler> Worker<H> {
     /// # Errors
     ///
     /// The epoll instance cannot be made (descriptors or memory).
-    pub fn new(handler: H, mailbox: Mailbox<H::Message>, clock: Clock) -> io::Result<Self> {
+    pub fn new(
+        handler: H,
+        mailbox: Mailbox<H::Message, H::Instruction>,
+        clock: Clock,
+    ) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.watch_input(&mailbox, Source::Mailbox)?;
         let now = clock.now();
@@ -269,16 +275,16 @@ impl<H: Handler> Worker<H> {
     fn read_mail(&mut self) {
         let mut mail = VecDeque::new();
         self.mailbox.take(&mut mail);
-        for letter in mail {
-            match letter {
+        for item in mail {
+            match item {
                 Mail::Connection(key, message) => {
                     self.visit(key, |handler, turn, connection| {
                         handler.told(turn, connection, message)
                     });
                 }
-                Mail::Worker(message) => {
+                Mail::Worker(instruction) => {
                     self.visit_all(|handler, turn, connections| {
-                        handler.instructed(turn, connections, message);
+                        handler.instructed(turn, connections, instruction);
                     });
                 }
             }
@@ -313,7 +319,7 @@ impl<H: Handler> Worker<H> {
     }
 }
 
-/// Whichever way a worker ends, nobody's letters are left lying.
+/// Whichever way a worker ends, no mail is left lying.
 impl<H: Handler> Drop for Worker<H> {
     fn drop(&mut self) {
         self.mailbox.close();

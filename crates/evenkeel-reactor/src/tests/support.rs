@@ -23,14 +23,18 @@ pub(super) struct Connection {
     stream: Stream,
 }
 
+/// What tests tell a connection.
+pub(super) enum Message {
+    /// Report that it was reached.
+    Greet(Sender<Key>),
+    /// Set its timer, and report when it fires.
+    Arm(Duration, Sender<Key>),
+}
+
 /// What tests tell their worker.
-pub(super) enum Letter {
+pub(super) enum Instruction {
     /// Report the keys of all connections.
     Keys(Sender<Vec<Key>>),
-    /// To a connection: report that it was reached.
-    Greet(Sender<Key>),
-    /// Set the timer of a connection.
-    Arm(Duration, Sender<Key>),
     Finish,
 }
 
@@ -41,7 +45,8 @@ struct TestHandler {
 
 impl Handler for TestHandler {
     type Connection = Connection;
-    type Message = Letter;
+    type Message = Message;
+    type Instruction = Instruction;
 
     fn accepted(
         &mut self,
@@ -81,14 +86,13 @@ impl Handler for TestHandler {
         Fate::Remove
     }
 
-    fn told(&mut self, turn: &mut Turn<'_>, connection: &mut Connection, letter: Letter) -> Fate {
-        match letter {
-            Letter::Greet(answer) => answer.send(connection.key).unwrap(),
-            Letter::Arm(delay, fired) => {
+    fn told(&mut self, turn: &mut Turn<'_>, connection: &mut Connection, message: Message) -> Fate {
+        match message {
+            Message::Greet(answer) => answer.send(connection.key).unwrap(),
+            Message::Arm(delay, fired) => {
                 self.fired = Some(fired);
                 turn.arm(connection.key, turn.now.after(delay));
             }
-            Letter::Keys(_) | Letter::Finish => unreachable!("for the worker"),
         }
         Fate::Keep
     }
@@ -97,12 +101,11 @@ impl Handler for TestHandler {
         &mut self,
         turn: &mut Turn<'_>,
         connections: &mut Slots<Connection>,
-        letter: Letter,
+        instruction: Instruction,
     ) {
-        match letter {
-            Letter::Keys(answer) => answer.send(connections.keys()).unwrap(),
-            Letter::Finish => turn.finish(),
-            Letter::Greet(_) | Letter::Arm(..) => unreachable!("for a connection"),
+        match instruction {
+            Instruction::Keys(answer) => answer.send(connections.keys()).unwrap(),
+            Instruction::Finish => turn.finish(),
         }
     }
 }
@@ -110,7 +113,7 @@ impl Handler for TestHandler {
 /// A running worker with one listener.
 pub(super) struct Running {
     pub(super) address: SocketAddr,
-    pub(super) mailbox: Mailbox<Letter>,
+    pub(super) mailbox: Mailbox<Message, Instruction>,
     thread: JoinHandle<()>,
 }
 
@@ -144,15 +147,15 @@ impl Running {
         stream
     }
 
-    pub(super) fn tell(&self, letter: Letter) {
-        assert!(self.mailbox.post(Mail::Worker(letter)).is_ok());
+    pub(super) fn tell(&self, instruction: Instruction) {
+        assert!(self.mailbox.post(Mail::Worker(instruction)).is_ok());
     }
 
     /// The keys of all connections, once there are so many.
     pub(super) fn keys(&self, count: usize) -> Vec<Key> {
         loop {
             let (sender, receiver) = channel();
-            self.tell(Letter::Keys(sender));
+            self.tell(Instruction::Keys(sender));
             let keys = receiver.recv_timeout(PATIENCE).unwrap();
             if keys.len() == count {
                 return keys;
@@ -162,7 +165,7 @@ impl Running {
 
     /// Ends the worker, which its connections must let it do.
     pub(super) fn finish(self) {
-        self.tell(Letter::Finish);
+        self.tell(Instruction::Finish);
         self.join();
     }
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::support::{Letter, PATIENCE, Running};
+use super::support::{Instruction, Message, PATIENCE, Running};
 use crate::{Fate, Mail, Received};
 
 /// Echoes, and removes a connection that has ended.
@@ -23,9 +23,9 @@ fn echoing() -> Running {
     }))
 }
 
-/// A letter reaches the connection it is for. After that one has gone and another sits in its place, it reaches nobody.
+/// A message reaches the connection it is for. After that one has gone and another sits in its place, it reaches nobody.
 #[test]
-fn a_letter_to_a_connection_that_has_gone_reaches_nobody() {
+fn a_message_to_a_connection_that_has_gone_reaches_nobody() {
     let running = echoing();
     let old = running.connect();
     let old_key = running.keys(1)[0];
@@ -40,7 +40,7 @@ fn a_letter_to_a_connection_that_has_gone_reaches_nobody() {
         assert!(
             running
                 .mailbox
-                .post(Mail::Connection(key, Letter::Greet(sender.clone())))
+                .post(Mail::Connection(key, Message::Greet(sender.clone())))
                 .is_ok()
         );
     }
@@ -56,8 +56,8 @@ fn a_timer_goes_with_its_connection() {
     let running = echoing();
     let (fired, firings) = channel();
     let arm = |key, delay| {
-        let letter = Letter::Arm(Duration::from_millis(delay), fired.clone());
-        assert!(running.mailbox.post(Mail::Connection(key, letter)).is_ok());
+        let message = Message::Arm(Duration::from_millis(delay), fired.clone());
+        assert!(running.mailbox.post(Mail::Connection(key, message)).is_ok());
     };
     let gone = running.connect();
     arm(running.keys(1)[0], 20);
@@ -78,7 +78,7 @@ fn a_worker_ends_with_its_last_connection() {
     let running = echoing();
     let mut client = running.connect();
     running.keys(1);
-    running.tell(Letter::Finish);
+    running.tell(Instruction::Finish);
     client.write_all(b"still here").unwrap();
     let mut answer = [0; 10];
     client.read_exact(&mut answer).unwrap();
@@ -87,7 +87,7 @@ fn a_worker_ends_with_its_last_connection() {
     drop(client);
     running.join();
     assert!(
-        mailbox.post(Mail::Worker(Letter::Finish)).is_err(),
+        mailbox.post(Mail::Worker(Instruction::Finish)).is_err(),
         "its mailbox is closed"
     );
 }
