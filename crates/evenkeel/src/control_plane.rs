@@ -3,6 +3,7 @@
 //! No byte of a session passes here. When it is late, sessions go on; only ejections end later and tables are older.
 
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as std_mpsc;
@@ -127,7 +128,7 @@ struct Plane {
     watch: Watch,
     ticks: u32,
     /// Serves the control socket; ends with the runtime.
-    server: Option<TaskHandle<io::Result<()>>>,
+    server: Option<TaskHandle<()>>,
 }
 
 impl Plane {
@@ -155,8 +156,7 @@ impl Plane {
             .as_ref()
             .map(ControlSocket::listener)
             .transpose()?;
-        let server =
-            listener.map(|listener| runtime.spawn(server::serve(listener, Arc::new(desk))));
+        let server = listener.map(|listener| runtime.spawn(serve(listener, desk)));
         let plane = Self {
             charge,
             requests,
@@ -289,5 +289,12 @@ impl Plane {
         }
         drop(socket);
         tracing::info!("stopped");
+    }
+}
+
+/// Without its control socket the process goes on; an operator has signals left.
+async fn serve(listener: UnixListener, desk: Desk) {
+    if let Err(error) = server::serve(listener, Arc::new(desk)).await {
+        tracing::error!(%error, "the control socket is not served");
     }
 }

@@ -131,7 +131,7 @@ impl Stage {
 
 fn configuration([a, b, c]: [SocketAddr; 3], control_socket: &Path) -> String {
     format!(
-        r#"process.control_socket = "{}"
+        r#"process.control_socket = {}
 log.access = "off"
 [listener.users]
 bind = "127.0.0.1:0"
@@ -146,6 +146,6 @@ replay = "4KiB"               # kept until the answer begins, to be sent again e
 trials = {{ every = "200ms" }}  # how soon an endpoint that failed is tried again
 ejection = "off"
 "#,
-        control_socket.display()
+        toml::Value::from(control_socket.display().to_string())
     )
 }
