@@ -1,6 +1,6 @@
 //! What evenkeel tells about itself: reason codes, session records, counters, the access log.
 //!
-//! The data path hands over one [`SessionRecord`](record::SessionRecord) per session and is done: nothing here makes a
+//! The data path hands over one [`SessionRecord`] per session and is done: nothing here makes a
 //! worker wait, and nothing allocates on its side. The program's own log is `tracing`, set up by the program crate.
 
 pub mod access_log;
