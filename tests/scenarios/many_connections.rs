@@ -1,5 +1,7 @@
 //! Nine thousand connections: no thread more, and nothing left when they are gone.
 
+use std::net::SocketAddr;
+
 use crate::support::echo::{self, EchoProcess};
 use crate::support::evenkeel::Evenkeel;
 use crate::support::{client, ports, wait};
@@ -51,4 +53,46 @@ fn nine_thousand_idle_connections() {
     });
     let kept = evenkeel.process().resident_kib().saturating_sub(resident);
     assert!(kept <= KEPT_KIB_MAX, "{kept} KiB are kept");
+}
+
+/// Ten thousand sessions, one after the other on eight clients: memory does not grow with how many there have been.
+#[test]
+fn ten_thousand_short_sessions_leave_nothing() {
+    const ROUND: usize = 5_000;
+    let (endpoint, front) = (EchoProcess::start(), ports::free());
+    let mut evenkeel = Evenkeel::start(format!(
+        r#"
+        [listener.front]
+        bind = "{front}"
+        to = "echo"
+        [cluster.echo]
+        endpoints = ["{}"]
+        "#,
+        endpoint.address,
+    ));
+    exchange_many(front, ROUND);
+    evenkeel.sessions(ROUND);
+    let process = evenkeel.process();
+    let (descriptors, resident) = (process.descriptors(), process.resident_kib());
+
+    exchange_many(front, ROUND);
+    evenkeel.sessions(2 * ROUND);
+    wait::until_so("the descriptors are closed", || {
+        evenkeel.process().descriptors() <= descriptors
+    });
+    let grown = evenkeel.process().resident_kib().saturating_sub(resident);
+    assert!(grown <= 1024, "{grown} KiB more after the second round");
+}
+
+fn exchange_many(front: SocketAddr, count: usize) {
+    const CLIENTS: usize = 8;
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                for _ in 0..count / CLIENTS {
+                    assert_eq!(client::ask(front, "hello"), "hello");
+                }
+            });
+        }
+    });
 }
