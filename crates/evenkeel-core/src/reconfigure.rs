@@ -14,7 +14,7 @@ use crate::acquire::Cluster;
 use crate::balance::{self, Inheritance, Rotation};
 use crate::cluster::{ClusterSpec, EndpointSpec};
 use crate::condition::Condition;
-use crate::endpoint::{Endpoint, Home};
+use crate::endpoint::{Endpoint, Home, Seat, Seats};
 use crate::fault::{self, Fault};
 use crate::roster::{Member, Roster};
 use crate::snapshot::Snapshot;
@@ -116,12 +116,13 @@ impl Cluster {
 }
 
 fn first_snapshot(spec: ClusterSpec, phase: u64, home: &Home) -> Snapshot {
+    let mut seats = Seats::default();
     let endpoints = spec
         .endpoints
         .iter()
         .enumerate()
         .map(|(position, endpoint)| {
-            let endpoint = new_endpoint(endpoint, home);
+            let endpoint = new_endpoint(endpoint, seats.take(), home);
             endpoint.place_at(position);
             endpoint
         });
@@ -149,10 +150,11 @@ fn kept_positions(before: &ClusterSpec, after: &ClusterSpec) -> Vec<Option<usize
         .collect()
 }
 
-fn new_endpoint(spec: &EndpointSpec, home: &Home) -> Arc<Endpoint> {
+fn new_endpoint(spec: &EndpointSpec, seat: Seat, home: &Home) -> Arc<Endpoint> {
     Arc::new(Endpoint::new(
         Arc::clone(&spec.name),
         spec.address.clone(),
+        seat,
         home.clone(),
     ))
 }
@@ -168,6 +170,7 @@ impl Roster {
         now: Time,
     ) -> Vec<Arc<Endpoint>> {
         let mut old = self.take_members(before);
+        let mut seats = Seats::default();
         let mut endpoints = Vec::with_capacity(kept.len());
         for (position, (spec, kept)) in after.endpoints.iter().zip(kept).enumerate() {
             let member = kept
@@ -177,7 +180,7 @@ impl Roster {
                 Some(member) => member.reweighed(spec),
                 None => (
                     self.take_draining(spec)
-                        .unwrap_or_else(|| new_endpoint(spec, home)),
+                        .unwrap_or_else(|| new_endpoint(spec, seats.take(), home)),
                     Condition::added(spec.weight, after.slow_start, now),
                 ),
             };

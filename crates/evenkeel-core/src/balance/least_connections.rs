@@ -1,7 +1,9 @@
 //! Weighted least connections: the smallest ratio of leases to weight wins; among equals, weighted round robin decides.
 //!
-//! Two passes under one lock: the smallest ratio, then a turn of the rotation among those who have it. Ratios are
-//! compared by cross-multiplication, so that equal ones are equal exactly.
+//! Two passes under one lock: who has the smallest ratio, then a turn of the rotation among those. Ratios are compared
+//! by cross-multiplication, so that equal ones are equal exactly.
+
+use std::cmp::Ordering;
 
 use fastrand::Rng;
 use parking_lot::Mutex;
@@ -50,26 +52,42 @@ impl Balancer for LeastConnections {
 }
 
 fn turn_among_least(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
-    let least = least_load(field)?;
-    rotation.turn(|position| {
-        let load = Load::at(field, position);
-        if load.share > 0 && load.is_as_light_as(least) {
-            load.share
-        } else {
-            0
+    let mut positions = rotation.take_contenders();
+    let count = note_least(&mut positions, field);
+    let least = &positions[..count];
+    let next = match *least {
+        [] => None,
+        [only] => Some(only), // whose turn would change no credit
+        _ => {
+            let mut turn = rotation.begin_turn();
+            for &position in least {
+                turn.offer(position, field.snapshot.share(position));
+            }
+            turn.end()
         }
-    })
+    };
+    rotation.return_contenders(positions);
+    next
 }
 
-fn least_load(field: &Field<'_>) -> Option<Load> {
-    let mut least: Option<Load> = None;
-    for position in 0..field.len() {
-        let load = Load::at(field, position);
-        if load.share > 0 && least.is_none_or(|least| load.is_lighter_than(least)) {
-            least = Some(load);
+/// Notes the positions of all who have the smallest ratio, and returns their number.
+fn note_least(positions: &mut [usize], field: &Field<'_>) -> usize {
+    let mut count = 0;
+    let mut least = Load::NONE;
+    field.visit_open(|position, in_flight, share| {
+        let load = Load { in_flight, share };
+        let order = load.compare(least);
+        if order.is_gt() {
+            return;
         }
-    }
-    least
+        if order.is_lt() {
+            count = 0;
+            least = load;
+        }
+        positions[count] = position;
+        count += 1;
+    });
+    count
 }
 
 /// How much an open endpoint holds, and what it is worth.
@@ -92,15 +110,20 @@ impl Load {
         self.in_flight
     }
 
-    /// Whether its ratio of leases to share is smaller. Below 2^59: a share has 27 bits.
+    /// Heavier than every load of an open endpoint.
+    const NONE: Self = Self {
+        in_flight: 1,
+        share: 0,
+    };
+
+    /// By the ratio of leases to share. The products are below 2^59: a share has 27 bits.
     #[inline]
-    pub(super) fn is_lighter_than(self, other: Self) -> bool {
-        self.against(other) < other.against(self)
+    fn compare(self, other: Self) -> Ordering {
+        self.against(other).cmp(&other.against(self))
     }
 
-    #[inline]
-    fn is_as_light_as(self, other: Self) -> bool {
-        self.against(other) <= other.against(self)
+    pub(super) fn is_lighter_than(self, other: Self) -> bool {
+        self.compare(other).is_lt()
     }
 
     #[inline]

@@ -29,7 +29,7 @@ impl Balancer for RoundRobin {
     fn pick(&self, field: &Field<'_>, _rng: &mut Rng) -> Option<usize> {
         let mut rotation = self.rotation.lock();
         loop {
-            let next = rotation.turn(|position| field.open_share(position))?;
+            let next = turn(&mut rotation, field)?;
             if field.reserve(next) {
                 return Some(next);
             }
@@ -37,8 +37,7 @@ impl Balancer for RoundRobin {
     }
 
     fn preview(&self, field: &Field<'_>) -> Option<usize> {
-        let mut rotation = self.rotation.lock().clone();
-        rotation.turn(|position| field.open_share(position))
+        turn(&mut self.rotation.lock().clone(), field)
     }
 
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
@@ -54,12 +53,20 @@ impl Balancer for RoundRobin {
     }
 }
 
+#[inline]
+fn turn(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
+    let mut turn = rotation.begin_turn();
+    field.visit_shares(|position, share| turn.offer(position, share));
+    turn.end()
+}
+
 /// The credit of every endpoint, by position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rotation {
     credits: Vec<i64>,
     /// The sum of all shares that the credits are in proportion to; 0 before it is known.
     total: i64,
+    contenders: Vec<usize>,
 }
 
 impl Rotation {
@@ -84,8 +91,12 @@ impl Rotation {
     }
 
     /// A rotation that goes on where another one was.
-    pub(crate) const fn carried(credits: Vec<i64>, total: i64) -> Self {
-        Self { credits, total }
+    pub(crate) fn carried(credits: Vec<i64>, total: i64) -> Self {
+        Self {
+            contenders: vec![0; credits.len()],
+            credits,
+            total,
+        }
     }
 
     pub(crate) const fn total(&self) -> i64 {
@@ -96,26 +107,34 @@ impl Rotation {
         self.credits.get(position).copied()
     }
 
-    /// One choice among the endpoints with a share; `None` if there is none.
+    /// One choice: everybody who takes part is offered, then the turn ends.
     #[inline]
-    pub(crate) fn turn(&mut self, share: impl Fn(usize) -> u32) -> Option<usize> {
-        let mut total = 0;
-        let mut best = None;
-        let mut best_credit = i64::MIN;
-        for (position, credit) in self.credits.iter_mut().enumerate() {
-            let share = i64::from(share(position));
-            if share == 0 {
-                continue;
-            }
-            total += share;
-            *credit += share;
-            if *credit > best_credit {
-                best_credit = *credit;
-                best = Some(position);
-            }
+    pub(crate) fn begin_turn(&mut self) -> Turn<'_> {
+        Turn {
+            credits: &mut self.credits,
+            total: 0,
+            best: 0,
+            best_credit: i64::MIN,
         }
-        self.credits[best?] -= total;
-        best
+    }
+
+    /// One choice among all with a share; `None` if there is none.
+    fn turn(&mut self, share: impl Fn(usize) -> u32) -> Option<usize> {
+        let positions = 0..self.credits.len();
+        let mut turn = self.begin_turn();
+        for position in positions.filter(|&position| share(position) > 0) {
+            turn.offer(position, share(position));
+        }
+        turn.end()
+    }
+
+    /// Room for every position, so that noting some of them under the lock allocates nothing. It is to be given back.
+    pub(crate) fn take_contenders(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.contenders)
+    }
+
+    pub(crate) fn return_contenders(&mut self, contenders: Vec<usize>) {
+        self.contenders = contenders;
     }
 
     /// Keeps every endpoint as many turns ahead or behind as it was, now that the sum of all shares is `total`. Without
@@ -137,6 +156,39 @@ impl Rotation {
     fn credit(&self, position: usize, share: impl Fn(usize) -> u32) -> i64 {
         let credit = self.credits.get(position).copied().unwrap_or(0);
         (credit + i64::from(share(position))) / i64::from(SHARE_SCALE)
+    }
+}
+
+/// A choice that is being made.
+pub(crate) struct Turn<'a> {
+    credits: &'a mut [i64],
+    total: i64,
+    best: usize,
+    best_credit: i64,
+}
+
+impl Turn<'_> {
+    /// An endpoint with a share takes part.
+    #[inline]
+    pub(crate) fn offer(&mut self, position: usize, share: u32) {
+        let share = i64::from(share);
+        self.total += share;
+        let credit = &mut self.credits[position];
+        *credit += share;
+        if *credit > self.best_credit {
+            self.best_credit = *credit;
+            self.best = position;
+        }
+    }
+
+    /// The one with the most credit pays the sum of all shares; `None` if nobody took part.
+    #[inline]
+    pub(crate) fn end(self) -> Option<usize> {
+        if self.best_credit == i64::MIN {
+            return None;
+        }
+        self.credits[self.best] -= self.total;
+        Some(self.best)
     }
 }
 
