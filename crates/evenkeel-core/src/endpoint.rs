@@ -47,6 +47,10 @@ impl CountBlock {
     pub(crate) fn count(&self, index: usize) -> &AtomicU32 {
         &self.0[index % Self::SEATS]
     }
+
+    pub(crate) fn counts(&self, first: usize, length: usize) -> &[AtomicU32] {
+        &self.0[first..first + length]
+    }
 }
 
 impl Default for CountBlock {

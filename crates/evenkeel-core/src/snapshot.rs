@@ -95,6 +95,15 @@ struct Counts {
     blocks: Vec<Arc<CountBlock>>,
     /// Number of the block times its size, plus the index within it; by position.
     seats: Vec<u32>,
+    /// The same again: stretches of positions whose counts lie beside each other.
+    runs: Vec<Run>,
+}
+
+/// One block's counts from `first` on are those of `length` endpoints in a row.
+struct Run {
+    block: usize,
+    first: usize,
+    length: usize,
 }
 
 impl Counts {
@@ -102,6 +111,7 @@ impl Counts {
         let mut counts = Self {
             blocks: Vec::new(),
             seats: Vec::with_capacity(endpoints.len()),
+            runs: Vec::new(),
         };
         for endpoint in endpoints {
             counts.add(endpoint.seat());
@@ -119,16 +129,26 @@ impl Counts {
         // No more blocks than endpoints, and no more of these than ClusterSpec::ENDPOINTS_MAX.
         let number = block * CountBlock::SEATS + seat.index;
         self.seats.push(u32::try_from(number).unwrap_or(u32::MAX));
+        match self.runs.last_mut() {
+            Some(run) if run.block == block && run.first + run.length == seat.index => {
+                run.length += 1;
+            }
+            _ => self.runs.push(Run {
+                block,
+                first: seat.index,
+                length: 1,
+            }),
+        }
+    }
+
+    #[inline]
+    fn of_run(&self, run: &Run) -> &[AtomicU32] {
+        self.blocks[run.block].counts(run.first, run.length)
     }
 
     #[inline]
     fn get(&self, position: usize) -> u32 {
-        self.at(self.seats[position])
-    }
-
-    #[inline]
-    fn at(&self, seat: u32) -> u32 {
-        let seat = seat as usize;
+        let seat = self.seats[position] as usize;
         let block = &self.blocks[seat / CountBlock::SEATS];
         block.count(seat).load(Ordering::Relaxed)
     }
@@ -186,12 +206,14 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Shows every open endpoint: position, share.
+    /// Whether some usable endpoint may not be open.
+    pub(crate) const fn is_picky(&self) -> bool {
+        self.is_picky
+    }
+
+    /// Shows every usable endpoint: position, share.
     #[inline]
-    pub(crate) fn visit_shares(&self, mut visit: impl FnMut(usize, u32)) {
-        if self.is_picky {
-            return self.visit_open(|position, _, share| visit(position, share));
-        }
+    pub(crate) fn visit_usable(&self, mut visit: impl FnMut(usize, u32)) {
         for (position, share) in self.snapshot.shares.iter().enumerate() {
             let share = share.load(Ordering::Relaxed);
             if share > 0 {
@@ -203,20 +225,24 @@ impl<'a> Field<'a> {
     /// Shows every open endpoint: position, in-flight count, share. Faster than asking for one after the other.
     #[inline]
     pub(crate) fn visit_open(&self, mut visit: impl FnMut(usize, u32, u32)) {
-        let snapshot = self.snapshot;
-        let counts = &snapshot.counts;
-        for (position, (share, &seat)) in snapshot.shares.iter().zip(&counts.seats).enumerate() {
-            let share = share.load(Ordering::Relaxed);
-            if share == 0 {
-                continue;
+        let mut begin = 0;
+        for run in &self.snapshot.counts.runs {
+            let shares = &self.snapshot.shares[begin..begin + run.length];
+            let counts = self.snapshot.counts.of_run(run);
+            for (position, (share, count)) in (begin..).zip(shares.iter().zip(counts)) {
+                let share = share.load(Ordering::Relaxed);
+                let in_flight = count.load(Ordering::Relaxed);
+                if share > 0 && (!self.is_picky || self.is_picked(position, in_flight)) {
+                    visit(position, in_flight, share);
+                }
             }
-            let in_flight = counts.at(seat);
-            let is_open = !self.is_picky
-                || (in_flight < snapshot.limits[position] && !self.is_avoided(position));
-            if is_open {
-                visit(position, in_flight, share);
-            }
+            begin += run.length;
         }
+    }
+
+    #[inline]
+    fn is_picked(&self, position: usize, in_flight: u32) -> bool {
+        in_flight < self.snapshot.limits[position] && !self.is_avoided(position)
     }
 
     #[inline]
