@@ -33,9 +33,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn sources() -> Vec<PathBuf> {
-    let all = ["crates", "fuzz", "tests", "xtask"]
-        .into_iter()
-        .flat_map(files);
+    let all = files("").into_iter();
     all.filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .collect()
 }
