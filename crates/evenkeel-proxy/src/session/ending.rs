@@ -19,8 +19,12 @@ use crate::telemetry::reason::Reason;
 use crate::upstream::Attempt;
 use crate::worker::Work;
 
-/// How long a peer may take to end its stream after its last answer.
-pub(super) const LINGER_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a peer may be silent after its last answer before it is closed on. With all its input read, that close is an
+/// orderly one: whatever of the answer the kernel has not yet sent still arrives.
+const LINGER_SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// How long a peer may go on sending after its last answer.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How much of what a peer goes on sending is read and thrown away meanwhile.
 const LINGER_BYTES_MAX: u64 = 16 << 20;
@@ -132,10 +136,7 @@ impl Session {
             let outcome = relay.outcome_at_end(reason);
             relay.attempt.finish(outcome, work.now());
         }
-        self.enter(
-            State::Lingering(Linger::begin(reason, None, &[])),
-            work.now(),
-        );
+        self.enter_linger(Linger::begin(reason, None, &[]), work.now());
         self.linger(work)
     }
 
@@ -144,10 +145,7 @@ impl Session {
         let State::Relaying(relay) = self.leave() else {
             return Fate::Keep;
         };
-        self.enter(
-            State::Lingering(Linger::begin(reason, Some(relay.attempt), &[])),
-            work.now(),
-        );
+        self.enter_linger(Linger::begin(reason, Some(relay.attempt), &[]), work.now());
         self.linger(work)
     }
 
@@ -165,6 +163,13 @@ impl Session {
             Wait::Over => return self.end(reason, work),
         }
         Fate::Keep
+    }
+
+    /// A deadline that is moved by every byte that comes, up to a last one.
+    pub(super) fn linger_deadline(&self) -> Time {
+        self.since
+            .after(LINGER_TIME_MAX)
+            .min(self.moved_at.after(LINGER_SILENCE_MAX))
     }
 
     /// The one end of every session.
@@ -201,12 +206,14 @@ impl Session {
         }
     }
 
+    fn enter_linger(&mut self, linger: Linger, now: Time) {
+        self.moved_at = now;
+        self.enter(State::Lingering(linger), now);
+    }
+
     /// Answers in the endpoint's stead.
     fn reply(&mut self, reply: &[u8], reason: Reason, work: &mut Work<'_, '_>) -> Fate {
-        self.enter(
-            State::Lingering(Linger::begin(reason, None, reply)),
-            work.now(),
-        );
+        self.enter_linger(Linger::begin(reason, None, reply), work.now());
         self.linger(work)
     }
 
@@ -217,7 +224,11 @@ impl Session {
             None if self.up.has_source_ended() => (&mut self.downstream, Peer::Ended),
             None => (&mut self.downstream, Peer::Open),
         };
+        let before = linger.discarded;
         let wait = linger.advance(stream, peer, work.turn.buffer);
+        if linger.discarded > before {
+            self.moved_at = work.now();
+        }
         linger.attempt = attempt;
         wait
     }

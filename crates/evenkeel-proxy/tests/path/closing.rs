@@ -134,7 +134,7 @@ fn an_answer_outlives_the_request_that_nobody_reads() {
     let world = World::of(&[&endpoint]);
     let mut client = world.connect();
     // Most of the answer waits in the proxy's kernel, where a reset would destroy it.
-    sockopt::set_socket_recv_buffer_size(&client, 10_000).unwrap();
+    sockopt::set_socket_recv_buffer_size(&client, 50_000).unwrap();
     let mut writer = client.try_clone().unwrap();
     let request = bytes_of(6, 16 * MEGABYTE);
     let sending = std::thread::spawn(move || {
