@@ -55,11 +55,16 @@ pub struct Slots<T> {
     /// Places freed in this batch.
     freed: Vec<u32>,
     len: usize,
+    /// The generation of a new place: later than any that a place given back has had.
+    first_generation: u32,
 }
 
 impl<T> Slots<T> {
     /// The most connections one table may hold: what fits into a key.
     pub const CAPACITY_MAX: usize = 1 << Key::INDEX_BITS;
+
+    /// The most places an empty table keeps ready.
+    const KEPT_WHEN_EMPTY: usize = 1024;
 
     /// An empty table.
     pub const fn new() -> Self {
@@ -68,6 +73,7 @@ impl<T> Slots<T> {
             vacant: Vec::new(),
             freed: Vec::new(),
             len: 0,
+            first_generation: 0,
         }
     }
 
@@ -147,6 +153,23 @@ impl<T> Slots<T> {
             freed(index as usize);
             self.vacant.push(index);
         }
+        if self.len == 0 && self.slots.len() > Self::KEPT_WHEN_EMPTY {
+            self.give_back();
+        }
+    }
+
+    /// Gives the memory of a crowd back when the last of it has gone.
+    fn give_back(&mut self) {
+        let latest = self
+            .slots
+            .iter()
+            .map(|slot| slot.generation)
+            .max()
+            .unwrap_or(0);
+        *self = Self {
+            first_generation: (latest + 1) & Key::GENERATION_MASK,
+            ..Self::new()
+        };
     }
 
     fn grow(&mut self) -> u32 {
@@ -156,7 +179,7 @@ impl<T> Slots<T> {
             "descriptors run out long before 2^30 connections"
         );
         self.slots.push(Slot {
-            generation: 0,
+            generation: self.first_generation,
             value: None,
         });
         index
@@ -212,6 +235,22 @@ mod tests {
         assert_eq!(slots.get_mut(old), None);
         assert_eq!(slots.remove(old), None);
         assert_eq!(slots.get_mut(new), Some(&mut "new"));
+    }
+
+    /// A table gives a crowd's memory back, and keys of that crowd open nothing afterwards.
+    #[test]
+    fn a_table_shrinks_when_its_crowd_has_gone() {
+        let mut slots = Slots::new();
+        let crowd: Vec<Key> = (0..5000).map(|number| insert(&mut slots, number)).collect();
+        for key in &crowd {
+            slots.remove(*key);
+        }
+        slots.recycle(|_| ());
+        assert_eq!(slots.slots.capacity(), 0);
+
+        insert(&mut slots, 5000);
+        assert_eq!(crowd.iter().find_map(|key| slots.remove(*key)), None);
+        assert_eq!(slots.len(), 1);
     }
 
     /// A key survives being a number.

@@ -45,14 +45,18 @@ impl Session {
 
     /// Reads what has come of the first bytes, and places the session as soon as they suffice.
     pub(super) fn preread(&mut self, work: &mut Work<'_, '_>) -> Fate {
-        let end = match self.up.gather(
+        let flow = self.up.gather(
             &mut self.downstream,
             work.turn.buffer,
             KeySource::FIRST_LINE_MAX,
-        ) {
-            Flow::SourceBroken(_) => return self.end(Reason::ClientClosed, work),
-            Flow::Waiting => End::Open,
-            _ => End::Reached,
+        );
+        if self.is_client_gone() {
+            return self.end(Reason::ClientClosed, work);
+        }
+        let end = if flow == Flow::Waiting {
+            End::Open
+        } else {
+            End::Reached
         };
         match judge(self.up.unsent(), end, self.needs()) {
             Judgement::More => Fate::Keep,
