@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Weak};
 
 use crate::acquire::Cluster;
+use crate::counts::Seat;
 use crate::fault::{self, Fault};
 use crate::units::{Address, EndpointId, Time};
 
@@ -24,60 +25,6 @@ pub(crate) struct Endpoint {
     name: Arc<str>,
     address: Address,
     home: Home,
-}
-
-/// Where an endpoint's in-flight count is.
-///
-/// Counts of endpoints that came together lie beside each other: least connections and limits look at all of them for
-/// each choice, and one cache line holds sixteen. (Threads that use different endpoints then write to the same line. That
-/// is measured, and no worse than the lock that the ordered algorithms share.)
-#[derive(Clone)]
-pub(crate) struct Seat {
-    pub(crate) block: Arc<CountBlock>,
-    pub(crate) index: usize,
-}
-
-/// The counts of up to [`CountBlock::SEATS`] endpoints; it lives as long as the last of them.
-pub(crate) struct CountBlock([AtomicU32; Self::SEATS]);
-
-impl CountBlock {
-    pub(crate) const SEATS: usize = 64;
-
-    #[inline]
-    pub(crate) fn count(&self, index: usize) -> &AtomicU32 {
-        &self.0[index % Self::SEATS]
-    }
-
-    pub(crate) fn counts(&self, first: usize, length: usize) -> &[AtomicU32] {
-        &self.0[first..first + length]
-    }
-}
-
-impl Default for CountBlock {
-    fn default() -> Self {
-        Self([const { AtomicU32::new(0) }; Self::SEATS])
-    }
-}
-
-/// Hands out seats, block by block.
-#[derive(Default)]
-pub(crate) struct Seats {
-    block: Arc<CountBlock>,
-    taken: usize,
-}
-
-impl Seats {
-    pub(crate) fn take(&mut self) -> Seat {
-        if self.taken == CountBlock::SEATS {
-            *self = Self::default();
-        }
-        let seat = Seat {
-            block: Arc::clone(&self.block),
-            index: self.taken,
-        };
-        self.taken += 1;
-        seat
-    }
 }
 
 /// The way back from an endpoint to its cluster.

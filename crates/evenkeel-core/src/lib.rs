@@ -16,6 +16,7 @@ mod acquire;
 mod balance;
 mod cluster;
 mod condition;
+mod counts;
 mod ejection;
 mod endpoint;
 mod fade;

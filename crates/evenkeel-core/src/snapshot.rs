@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::balance::Balancer;
 use crate::cluster::{ClusterSpec, EndpointSpec};
-use crate::endpoint::{CountBlock, Endpoint, NO_LIMIT, Seat};
+use crate::counts::Counts;
+use crate::endpoint::{Endpoint, NO_LIMIT};
 use crate::fault::{self, Fault};
 use crate::tried::Tried;
 use crate::units::{EndpointId, HashKey, Time};
@@ -41,7 +42,7 @@ impl Snapshot {
         let limits: Vec<u32> = spec.endpoints.iter().map(limit_of).collect();
         Self {
             ids: endpoints.iter().map(|endpoint| endpoint.id()).collect(),
-            counts: Counts::of(&endpoints),
+            counts: Counts::of(endpoints.iter().map(|endpoint| endpoint.seat())),
             is_limited: limits.iter().any(|&limit| limit != NO_LIMIT),
             shares: limits.iter().map(|_| AtomicU32::new(0)).collect(),
             is_usable: AtomicBool::new(false),
@@ -86,71 +87,6 @@ impl Snapshot {
 
     pub(crate) fn set_next_trial(&self, next: Time) {
         self.next_trial.store(next.as_micros(), Ordering::Relaxed);
-    }
-}
-
-/// Where the endpoints' in-flight counts are, without a detour over the endpoints themselves.
-struct Counts {
-    /// One per 64 endpoints after a start; some more after reloads that added a few.
-    blocks: Vec<Arc<CountBlock>>,
-    /// Number of the block times its size, plus the index within it; by position.
-    seats: Vec<u32>,
-    /// The same again: stretches of positions whose counts lie beside each other.
-    runs: Vec<Run>,
-}
-
-/// One block's counts from `first` on are those of `length` endpoints in a row.
-struct Run {
-    block: usize,
-    first: usize,
-    length: usize,
-}
-
-impl Counts {
-    fn of(endpoints: &[Arc<Endpoint>]) -> Self {
-        let mut counts = Self {
-            blocks: Vec::new(),
-            seats: Vec::with_capacity(endpoints.len()),
-            runs: Vec::new(),
-        };
-        for endpoint in endpoints {
-            counts.add(endpoint.seat());
-        }
-        counts
-    }
-
-    fn add(&mut self, seat: &Seat) {
-        let mut known = self.blocks.iter();
-        let block = known.rposition(|block| Arc::ptr_eq(block, &seat.block));
-        let block = block.unwrap_or_else(|| {
-            self.blocks.push(Arc::clone(&seat.block));
-            self.blocks.len() - 1
-        });
-        // No more blocks than endpoints, and no more of these than ClusterSpec::ENDPOINTS_MAX.
-        let number = block * CountBlock::SEATS + seat.index;
-        self.seats.push(u32::try_from(number).unwrap_or(u32::MAX));
-        match self.runs.last_mut() {
-            Some(run) if run.block == block && run.first + run.length == seat.index => {
-                run.length += 1;
-            }
-            _ => self.runs.push(Run {
-                block,
-                first: seat.index,
-                length: 1,
-            }),
-        }
-    }
-
-    #[inline]
-    fn of_run(&self, run: &Run) -> &[AtomicU32] {
-        self.blocks[run.block].counts(run.first, run.length)
-    }
-
-    #[inline]
-    fn get(&self, position: usize) -> u32 {
-        let seat = self.seats[position] as usize;
-        let block = &self.blocks[seat / CountBlock::SEATS];
-        block.count(seat).load(Ordering::Relaxed)
     }
 }
 
@@ -225,19 +161,14 @@ impl<'a> Field<'a> {
     /// Shows every open endpoint: position, in-flight count, share. Faster than asking for one after the other.
     #[inline]
     pub(crate) fn visit_open(&self, mut visit: impl FnMut(usize, u32, u32)) {
-        let mut begin = 0;
-        for run in &self.snapshot.counts.runs {
-            let shares = &self.snapshot.shares[begin..begin + run.length];
-            let counts = self.snapshot.counts.of_run(run);
-            for (position, (share, count)) in (begin..).zip(shares.iter().zip(counts)) {
-                let share = share.load(Ordering::Relaxed);
-                let in_flight = count.load(Ordering::Relaxed);
+        let snapshot = self.snapshot;
+        snapshot
+            .counts
+            .visit(&snapshot.shares, |position, in_flight, share| {
                 if share > 0 && (!self.is_picky || self.is_picked(position, in_flight)) {
                     visit(position, in_flight, share);
                 }
-            }
-            begin += run.length;
-        }
+            });
     }
 
     #[inline]
