@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{Lease, Waiter};
@@ -77,11 +78,20 @@ pub(crate) struct SessionHandler {
     /// By the numbers under which the reactor knows the worker's listeners.
     listeners: Vec<Arc<ListenerState>>,
     shared: Shared,
+    /// When it was last said that descriptors have run out.
+    said_at: Option<Time>,
 }
+
+/// How often at most a worker says that descriptors have run out.
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 impl SessionHandler {
     pub(crate) const fn new(listeners: Vec<Arc<ListenerState>>, shared: Shared) -> Self {
-        Self { listeners, shared }
+        Self {
+            listeners,
+            shared,
+            said_at: None,
+        }
     }
 }
 
@@ -119,6 +129,25 @@ impl Handler for SessionHandler {
         if fate == Some(Fate::Remove) {
             sessions.remove(key);
         }
+    }
+
+    fn rested(&mut self, turn: &mut Turn<'_>, listener: u32) {
+        let now = time_of(turn.now);
+        if self
+            .said_at
+            .is_some_and(|said_at| now.since(said_at) < SAID_EVERY)
+        {
+            return;
+        }
+        self.said_at = Some(now);
+        let listener = self
+            .listeners
+            .get(listener as usize)
+            .map(|listener| &*listener.settings.name);
+        tracing::warn!(
+            listener,
+            "out of file descriptors: new clients wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
+        );
     }
 
     fn ready(

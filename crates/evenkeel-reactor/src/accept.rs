@@ -17,6 +17,14 @@ pub const ACCEPTS_PER_TURN_MAX: usize = 64;
 /// trying again at once would only burn time; the backlog holds the clients meanwhile.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// What came of accepting.
+pub(crate) enum Incoming {
+    /// A connection and its peer.
+    Stream(Stream, SocketAddr),
+    /// Nothing for a while: there is no descriptor left.
+    Rest,
+}
+
 struct Acceptor {
     number: u32,
     listener: Listener,
@@ -67,11 +75,7 @@ impl Acceptors {
     }
 
     /// Accepts one portion from each listener that has something.
-    pub(crate) fn accept(
-        &mut self,
-        now: Moment,
-        mut accepted: impl FnMut(u32, Stream, SocketAddr),
-    ) {
+    pub(crate) fn accept(&mut self, now: Moment, mut accepted: impl FnMut(u32, Incoming)) {
         for acceptor in &mut self.acceptors {
             if acceptor.may_accept(now) {
                 acceptor.state = acceptor.accept_portion(now, &mut accepted);
@@ -100,11 +104,7 @@ impl Acceptors {
 
     /// Accepts what has already been connected, as far as one backlog, and closes all listeners: closing one resets
     /// whatever still waits in it.
-    pub(crate) fn finish(
-        &mut self,
-        now: Moment,
-        mut accepted: impl FnMut(u32, Stream, SocketAddr),
-    ) {
+    pub(crate) fn finish(&mut self, now: Moment, mut accepted: impl FnMut(u32, Incoming)) {
         const PORTIONS: usize = crate::socket::BACKLOG_MAX as usize / ACCEPTS_PER_TURN_MAX;
         for mut acceptor in self.acceptors.drain(..) {
             let mut portions = 0..PORTIONS;
@@ -124,16 +124,13 @@ impl Acceptor {
         }
     }
 
-    fn accept_portion(
-        &mut self,
-        now: Moment,
-        accepted: &mut impl FnMut(u32, Stream, SocketAddr),
-    ) -> State {
+    fn accept_portion(&mut self, now: Moment, accepted: &mut impl FnMut(u32, Incoming)) -> State {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match self.listener.accept() {
-                Ok((stream, peer)) => accepted(self.number, stream, peer),
+                Ok((stream, peer)) => accepted(self.number, Incoming::Stream(stream, peer)),
                 Err(Errno::AGAIN) => return State::Quiet,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    accepted(self.number, Incoming::Rest);
                     return State::Resting(now.after(ACCEPT_PAUSE));
                 }
                 // A client that left while it waited, or a passing network error: the next one may be there.

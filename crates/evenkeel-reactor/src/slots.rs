@@ -1,8 +1,8 @@
 //! A table of connections whose places are named by keys that go stale.
 //!
-//! A place that was freed is not used again before [`Slots::recycle`], which the worker calls after a whole batch of
-//! events: an event of the batch that was meant for the old connection must not reach a new one. Generations are the second belt,
-//! for mail and timers that arrive later. Nothing here knows what a connection is.
+//! A place that was freed is not used again before the worker recycles it, after a whole batch of events: an event of the
+//! batch that was meant for the old connection must not reach a new one. Generations are the second belt, for mail and timers
+//! that arrive later. Nothing here knows what a connection is.
 
 /// Names one connection of one worker. Two connections in the same place have different keys.
 ///
@@ -119,7 +119,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Takes the connection of that key out. Its place stays unused until [`Slots::recycle`].
+    /// Takes the connection of that key out. Its place stays unused until this batch of events is over.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.slots.get_mut(key.index())?;
         if slot.generation != key.generation {

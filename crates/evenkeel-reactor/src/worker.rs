@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::accept::Acceptors;
+use crate::accept::{Acceptors, Incoming};
 use crate::mailbox::{Mail, Mailbox};
 use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
 use crate::slots::{Key, Slots};
@@ -47,6 +47,9 @@ pub trait Handler {
         stream: Stream,
         peer: SocketAddr,
     );
+
+    /// A listener rests for [`ACCEPT_PAUSE`](crate::ACCEPT_PAUSE), because this process or machine is out of descriptors.
+    fn rested(&mut self, turn: &mut Turn<'_>, listener: u32);
 
     /// One of a connection's sockets has become ready.
     fn ready(
@@ -294,9 +297,12 @@ impl<H: Handler> Worker<H> {
     fn accept(&mut self) {
         let mut acceptors = std::mem::take(&mut self.acceptors);
         let (now, stopping) = (self.now, self.stopping == Stopping::Asked);
-        let accepted = |number, stream, peer| {
-            self.visit_all(|handler, turn, connections| {
-                handler.accepted(turn, connections, number, stream, peer);
+        let accepted = |number, incoming| {
+            self.visit_all(|handler, turn, connections| match incoming {
+                Incoming::Stream(stream, peer) => {
+                    handler.accepted(turn, connections, number, stream, peer);
+                }
+                Incoming::Rest => handler.rested(turn, number),
             });
         };
         if stopping {

@@ -64,6 +64,8 @@ impl Handler for TestHandler {
             .unwrap();
     }
 
+    fn rested(&mut self, _: &mut Turn<'_>, _: u32) {}
+
     fn ready(
         &mut self,
         turn: &mut Turn<'_>,
