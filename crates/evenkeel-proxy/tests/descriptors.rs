@@ -8,17 +8,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, TrialPolicy, WhenNone};
-use evenkeel_proxy::settings::{
-    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, ProcessSettings, Settings,
-};
+use evenkeel_proxy::settings::FailureReply;
 use evenkeel_proxy::telemetry::record::SessionRecord;
 use evenkeel_proxy::{Proxy, SessionSink};
 use rustix::net::sockopt;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+#[path = "support/settings.rs"]
+mod settings;
+use settings::{PATIENCE, settings};
+
 const CLIENTS: u64 = 300;
 
 struct Nobody;
@@ -44,7 +42,10 @@ fn nothing_stays_open() {
         .unwrap();
     let serving = thread::spawn(move || serve(&listener, CLIENTS));
 
-    let proxy = Proxy::start(settings(&[alive, dead]), Arc::new(Nobody)).unwrap();
+    let mut settings = settings(&[("alive", alive), ("dead", dead)]);
+    settings.listeners[0].failure_reply = Some(FailureReply::MysqlError);
+    settings.clusters[0].replay = 1000;
+    let proxy = Proxy::start(settings, Arc::new(Nobody)).unwrap();
     let address = proxy.listeners()[0].address;
     let left: Vec<TcpStream> = (0..CLIENTS)
         .filter_map(|number| visit(address, number))
@@ -96,63 +97,5 @@ fn serve(listener: &TcpListener, count: u64) {
         .collect();
     for session in serving {
         session.join().unwrap();
-    }
-}
-
-fn settings(endpoints: &[std::net::SocketAddr]) -> Settings {
-    let timeouts = ListenerTimeouts {
-        idle: Some(PATIENCE * 2),
-        half_closed: Some(PATIENCE * 2),
-        preread: PATIENCE,
-        dead_peer: Some(PATIENCE),
-    };
-    Settings {
-        process: ProcessSettings {
-            workers: 2,
-            stop_deadline: PATIENCE,
-            control_socket: None,
-        },
-        access_log: AccessLogSettings {
-            destination: LogDestination::Off,
-            format: LogFormat::Text,
-        },
-        listeners: vec![ListenerSettings {
-            name: "front".into(),
-            bind: ([127, 0, 0, 1], 0).into(),
-            to: "cluster".into(),
-            timeouts,
-            failure_reply: Some(FailureReply::MysqlError),
-            empty_reply: None,
-        }],
-        clusters: vec![ClusterSettings {
-            spec: cluster(endpoints),
-            key: None,
-            connect_timeout: PATIENCE,
-            queue_timeout: PATIENCE,
-            first_byte_timeout: None,
-            attempts: 3,
-            replay: 1000,
-        }],
-    }
-}
-
-fn cluster(endpoints: &[std::net::SocketAddr]) -> ClusterSpec {
-    let endpoint = |address: &std::net::SocketAddr| EndpointSpec {
-        name: address.to_string().into(),
-        address: Address::Ip(*address),
-        weight: Weight::ONE,
-        backup: false,
-        disabled: false,
-        max_connections: None,
-    };
-    ClusterSpec {
-        name: "cluster".into(),
-        endpoints: endpoints.iter().map(endpoint).collect(),
-        balance: Balance::RoundRobin,
-        trials: TrialPolicy::default(),
-        ejection: None,
-        slow_start: Duration::ZERO,
-        queue_max: 100,
-        when_none: WhenNone::Fail,
     }
 }

@@ -4,23 +4,20 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, TrialPolicy, WhenNone};
-use evenkeel_proxy::settings::{
-    AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
-    LogFormat, ProcessSettings, Settings,
-};
 use evenkeel_proxy::telemetry::record::SessionRecord;
 use evenkeel_proxy::{Proxy, SessionSink};
 use rustix::net::{self, AddressFamily, SocketType};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+#[path = "support/settings.rs"]
+mod settings;
+use settings::{PATIENCE, settings};
+
 const DESCRIPTORS: u64 = 80;
 
 struct Nobody;
@@ -45,7 +42,7 @@ fn a_client_in_the_backlog_is_served_when_descriptors_are_free_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = listener.local_addr().unwrap();
     thread::spawn(move || greet(&listener));
-    let proxy = Proxy::start(settings(endpoint), Arc::new(Nobody)).unwrap();
+    let proxy = Proxy::start(settings(&[("greeter", endpoint)]), Arc::new(Nobody)).unwrap();
     let address = proxy.listeners()[0].address;
 
     let client = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -78,62 +75,5 @@ fn greet(listener: &TcpListener) {
             })),
             Err(_) => thread::yield_now(),
         }
-    }
-}
-
-fn settings(endpoint: SocketAddr) -> Settings {
-    let timeouts = ListenerTimeouts {
-        idle: None,
-        half_closed: None,
-        preread: PATIENCE,
-        dead_peer: None,
-    };
-    Settings {
-        process: ProcessSettings {
-            workers: 1,
-            stop_deadline: PATIENCE,
-            control_socket: None,
-        },
-        access_log: AccessLogSettings {
-            destination: LogDestination::Off,
-            format: LogFormat::Text,
-        },
-        listeners: vec![ListenerSettings {
-            name: "front".into(),
-            bind: ([127, 0, 0, 1], 0).into(),
-            to: "cluster".into(),
-            timeouts,
-            failure_reply: None,
-            empty_reply: None,
-        }],
-        clusters: vec![ClusterSettings {
-            spec: cluster(endpoint),
-            key: None,
-            connect_timeout: PATIENCE,
-            queue_timeout: PATIENCE,
-            first_byte_timeout: None,
-            attempts: 3,
-            replay: 0,
-        }],
-    }
-}
-
-fn cluster(endpoint: SocketAddr) -> ClusterSpec {
-    ClusterSpec {
-        name: "cluster".into(),
-        endpoints: vec![EndpointSpec {
-            name: "greeter".into(),
-            address: Address::Ip(endpoint),
-            weight: Weight::ONE,
-            backup: false,
-            disabled: false,
-            max_connections: None,
-        }],
-        balance: Balance::RoundRobin,
-        trials: TrialPolicy::default(),
-        ejection: None,
-        slow_start: Duration::ZERO,
-        queue_max: 100,
-        when_none: WhenNone::Fail,
     }
 }

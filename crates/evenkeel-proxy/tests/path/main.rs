@@ -7,5 +7,7 @@ mod failing;
 mod limits;
 mod placing;
 mod running;
+#[path = "../support/settings.rs"]
+mod settings;
 mod streaming;
 mod world;

@@ -8,7 +8,7 @@ use evenkeel_proxy::telemetry::reason::Reason;
 use evenkeel_proxy::telemetry::record::SessionRecord;
 use evenkeel_proxy::{Proxy, SessionSink, StartError};
 
-use crate::world::{Endpoint, World, eventually, listener, read_exactly, read_to_reset, settings};
+use crate::world::{Endpoint, World, eventually, read_exactly, read_to_reset, settings};
 
 struct Nobody;
 
@@ -91,7 +91,8 @@ fn a_failed_start_leaves_nothing_behind() {
         .unwrap();
     let mut wanted = settings(&[&endpoint]);
     wanted.listeners[0].bind = free;
-    wanted.listeners.push(listener("second"));
+    wanted.listeners.push(wanted.listeners[0].clone());
+    wanted.listeners[1].name = "second".into();
     wanted.listeners[1].bind = held.local_addr().unwrap();
 
     let error = start_error(wanted.clone());

@@ -9,18 +9,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, EndpointStatus, TrialPolicy, WhenNone};
-use evenkeel_proxy::settings::{
-    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, ProcessSettings, Settings,
-};
+use evenkeel_core::EndpointStatus;
+use evenkeel_core::units::Weight;
+use evenkeel_proxy::settings::{FailureReply, Settings};
 use evenkeel_proxy::telemetry::record::SessionRecord;
 use evenkeel_proxy::{Proxy, SessionSink};
 use rustix::net::sockopt;
 
-/// Only a fault makes anything wait that long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use crate::settings;
+pub(crate) use crate::settings::PATIENCE;
 
 /// Records of ended sessions, in the order in which they ended.
 struct Records(Sender<SessionRecord>);
@@ -77,58 +74,21 @@ impl World {
 }
 
 pub(crate) fn settings(endpoints: &[&Endpoint]) -> Settings {
-    Settings {
-        process: ProcessSettings {
-            workers: 2,
-            stop_deadline: PATIENCE,
-            control_socket: None,
-        },
-        access_log: AccessLogSettings {
-            destination: LogDestination::Off,
-            format: LogFormat::Text,
-        },
-        listeners: vec![listener("front")],
-        clusters: vec![cluster(
-            endpoints.iter().map(|endpoint| endpoint.spec()).collect(),
-        )],
+    let addresses: Vec<_> = endpoints
+        .iter()
+        .map(|endpoint| (endpoint.name, endpoint.address))
+        .collect();
+    let mut settings = settings::settings(&addresses);
+    for (spec, endpoint) in settings.clusters[0]
+        .spec
+        .endpoints
+        .iter_mut()
+        .zip(endpoints)
+    {
+        spec.weight = Weight::new(endpoint.weight).unwrap();
+        spec.max_connections = endpoint.max_connections.and_then(NonZeroU32::new);
     }
-}
-
-pub(crate) fn listener(name: &str) -> ListenerSettings {
-    ListenerSettings {
-        name: name.into(),
-        bind: ([127, 0, 0, 1], 0).into(),
-        to: "cluster".into(),
-        timeouts: ListenerTimeouts {
-            idle: Some(PATIENCE * 2),
-            half_closed: Some(PATIENCE * 2),
-            preread: PATIENCE * 2,
-            dead_peer: Some(PATIENCE * 2),
-        },
-        failure_reply: None,
-        empty_reply: None,
-    }
-}
-
-fn cluster(endpoints: Vec<EndpointSpec>) -> ClusterSettings {
-    ClusterSettings {
-        spec: ClusterSpec {
-            name: "cluster".into(),
-            endpoints,
-            balance: Balance::RoundRobin,
-            trials: TrialPolicy::default(),
-            ejection: None,
-            slow_start: Duration::ZERO,
-            queue_max: 1000,
-            when_none: WhenNone::Fail,
-        },
-        key: None,
-        connect_timeout: PATIENCE,
-        queue_timeout: PATIENCE,
-        first_byte_timeout: None,
-        attempts: 3,
-        replay: 0,
-    }
+    settings
 }
 
 /// What the client of a failed session is told in these tests.
@@ -204,17 +164,6 @@ impl Endpoint {
             max_connections: None,
             stopping,
             acceptor: None,
-        }
-    }
-
-    fn spec(&self) -> EndpointSpec {
-        EndpointSpec {
-            name: self.name.into(),
-            address: Address::Ip(self.address),
-            weight: Weight::new(self.weight).unwrap(),
-            backup: false,
-            disabled: false,
-            max_connections: self.max_connections.and_then(NonZeroU32::new),
         }
     }
 }
