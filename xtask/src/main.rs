@@ -3,6 +3,7 @@
 //! Each command is a few calls of ordinary tools, in plain Rust so that a fresh checkout needs nothing but Rust itself.
 //! The commands print what they run; nothing here is needed to build or to use evenkeel.
 
+mod bench;
 mod ci;
 mod command;
 mod fuzz;
@@ -21,6 +22,7 @@ usage: cargo xtask <command>
   ci                             everything the continuous integration runs, from formatting to fuzzing
   fuzz [TARGET] [--seconds N]    fuzz one target, or each of them in turn (60 seconds unless told)
   bench core                     measure the cost of a pick
+  bench tcp [OPTION]…            measure the TCP path beside HAProxy and nginx, as root; --help tells the options
   setup                          install the tools that `ci` and `fuzz` use";
 
 fn main() -> ExitCode {
@@ -42,7 +44,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ("test", _) => test::run(rest),
         ("ci", []) => ci::run(),
         ("fuzz", _) => fuzz::run(rest),
-        ("bench", [which]) if which == "core" => bench_core(),
+        ("bench", _) => bench::run(rest),
+        ("bench-inside", [request]) => bench::run_inside(request),
         ("setup", []) => requirements::install_cargo_tools(),
         ("help" | "--help" | "-h", _) => {
             println!("{USAGE}");
@@ -50,8 +53,4 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         }
         _ => bail!("unknown command: {}\n\n{USAGE}", arguments.join(" ")),
     }
-}
-
-fn bench_core() -> Result<()> {
-    command::run(command::cargo(["bench", "-p", "evenkeel-core"]))
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::command;
 
-/// A program the tests run, and the Debian package that has it.
+/// A program the tests run (or the path of a file they need), and the Debian package that has it.
 ///
 /// The `-core` packages of MariaDB have the programs without the system service, which nobody wants started by a test.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -23,9 +23,14 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Subcommands of cargo.
 const CARGO_TOOLS: &[&str] = &["cargo-deny", "cargo-fuzz"];
 
-/// Installs the Debian packages that are missing, or says how.
+/// Installs the Debian packages that the tests miss, or says how.
 pub(crate) fn install_packages() -> Result<()> {
-    let packages = missing_packages();
+    install(PROGRAMS)
+}
+
+/// Installs those of these Debian packages that are missing, or says how.
+pub(crate) fn install(programs: &[(&str, &str)]) -> Result<()> {
+    let packages = missing_packages(programs);
     if packages.is_empty() {
         return Ok(());
     }
@@ -35,7 +40,7 @@ pub(crate) fn install_packages() -> Result<()> {
     );
     if !is_root() {
         bail!(
-            "the tests need programs that are not installed; run\n\n    sudo sh -c 'apt-get update && {install}'\n"
+            "programs are needed that are not installed; run\n\n    sudo sh -c 'apt-get update && {install}'\n"
         );
     }
     apt_get(&["update"])?;
@@ -43,8 +48,8 @@ pub(crate) fn install_packages() -> Result<()> {
     apt_get(&arguments)
 }
 
-fn missing_packages() -> Vec<&'static str> {
-    let mut packages: Vec<&str> = PROGRAMS
+fn missing_packages<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let mut packages: Vec<&str> = programs
         .iter()
         .filter(|(program, _)| !command::is_installed(program))
         .map(|&(_, package)| package)
@@ -62,7 +67,7 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
     command::run(apt_get)
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|itself| itself.uid() == 0)
 }

@@ -1,0 +1,73 @@
+//! What a load is to do, and what came of it: the two things that pass between the bench and its load.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// One load, from its start to its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// What the connections do.
+    pub load: Load,
+    /// How many of them there are at once.
+    pub connections: usize,
+    /// Where they go: the proxy, or an endpoint for a direct connection.
+    pub target: SocketAddr,
+    /// Where the endpoints listen.
+    pub endpoints: Vec<SocketAddr>,
+    /// How long the load runs before anything is measured.
+    pub warm_up_millis: u64,
+    /// How long it is measured.
+    pub window_millis: u64,
+    /// The proxy's processes, whose use of the machine is read; none for a direct connection.
+    pub watched: Vec<u32>,
+}
+
+/// What the connections of a load do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// Each sends 64 bytes, waits for them to come back, and goes on.
+    PingPong,
+    /// Each connects, sends 64 bytes, waits for them to come back, closes, and begins anew.
+    Connect,
+    /// Each reads a stream that the endpoint sends without end.
+    Bulk,
+    /// Each exchanges 64 bytes once and then stays open; the window is as long as it takes to open them.
+    Idle,
+}
+
+/// What was measured in the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Work done: exchanges, bytes read ([`Load::Bulk`]) or connections opened ([`Load::Idle`]).
+    pub work: u64,
+    /// How long the window was.
+    pub window_nanos: u64,
+    /// How long an exchange took; none where there are no exchanges to time.
+    pub latency: Option<Latency>,
+    /// What the watched processes used; none if there are none.
+    pub usage: Option<Usage>,
+    /// Connections made from the start to the end, also outside of the window.
+    pub connections: u64,
+}
+
+/// How long an exchange took, to about 1 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them took no longer.
+    pub p50_nanos: u64,
+    /// 99 of 100 took no longer.
+    pub p99_nanos: u64,
+}
+
+/// What the watched processes used in the window, all their threads together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Time on a core, in user space and in the kernel.
+    pub cpu_nanos: u64,
+    /// Resident memory at the end of the window.
+    pub resident_bytes: u64,
+    /// How much resident memory grew within the window; 0 if it shrank.
+    pub resident_growth_bytes: u64,
+}

@@ -1,0 +1,96 @@
+//! One measurement, inside of its namespaces: start the proxy, run the load, ask the proxy, let it end.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use evenkeel_bench::{Figures, Load, Plan};
+use serde::{Deserialize, Serialize};
+
+use super::isolation;
+use super::peer::{Peer, Proxy, Setting};
+
+/// Below the range from which the kernel takes ports for outgoing connections.
+const LISTEN: SocketAddr = local(8000);
+const ENDPOINTS: [SocketAddr; 2] = [local(9001), local(9002)];
+
+const fn local(port: u16) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+/// What is to be measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) peer: Peer,
+    pub(crate) load: Load,
+    pub(crate) connections: usize,
+    pub(crate) warm_up_millis: u64,
+    pub(crate) window_millis: u64,
+    pub(crate) programs: Programs,
+    /// For configurations and logs.
+    pub(crate) folder: PathBuf,
+}
+
+/// The programs that were built for it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Programs {
+    pub(crate) evenkeel: PathBuf,
+    pub(crate) load: PathBuf,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Measurement {
+    pub(crate) figures: Figures,
+    /// The share of bytes that moved by splice, where the proxy can be asked.
+    pub(crate) spliced_share: Option<f64>,
+    /// Lines in the proxy's log; a connection is one.
+    pub(crate) log_lines: Option<u64>,
+}
+
+/// Measures what the request, JSON, says, and prints the measurement, JSON.
+pub(crate) fn run(request: &str) -> Result<()> {
+    let request: Request = serde_json::from_str(request)?;
+    isolation::prepare()?;
+    let measurement = measure(&request)?;
+    println!("{}", serde_json::to_string(&measurement)?);
+    Ok(())
+}
+
+fn measure(request: &Request) -> Result<Measurement> {
+    let setting = Setting {
+        evenkeel: &request.programs.evenkeel,
+        listen: LISTEN,
+        endpoints: &ENDPOINTS,
+        folder: &request.folder,
+    };
+    let proxy = request.peer.start(&setting)?;
+    let figures = run_load(request, proxy.as_ref())?;
+    let spliced_share = proxy.as_ref().map(Proxy::spliced_share).transpose()?;
+    Ok(Measurement {
+        figures,
+        spliced_share: spliced_share.flatten(),
+        log_lines: proxy.map(Proxy::end).transpose()?,
+    })
+}
+
+fn run_load(request: &Request, proxy: Option<&Proxy>) -> Result<Figures> {
+    let plan = Plan {
+        load: request.load,
+        connections: request.connections,
+        target: proxy.map_or(ENDPOINTS[0], |_| LISTEN),
+        endpoints: ENDPOINTS.to_vec(),
+        warm_up_millis: request.warm_up_millis,
+        window_millis: request.window_millis,
+        watched: proxy.map(Proxy::processes).transpose()?.unwrap_or_default(),
+    };
+    let output = Command::new(&request.programs.load)
+        .arg(serde_json::to_string(&plan)?)
+        .output()
+        .context("cannot start the load")?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    serde_json::from_slice(&output.stdout).context("the load printed no figures")
+}

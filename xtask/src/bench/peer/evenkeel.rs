@@ -1,0 +1,43 @@
+//! evenkeel as a peer of its peers. Its control and log threads share the core with its worker, and count.
+
+use rustix::process::Signal;
+
+use super::{Launch, Setting, config_file, pinned};
+
+pub(super) fn launch(setting: &Setting<'_>) -> Launch {
+    let access_log = setting.file("access.log");
+    let endpoints: Vec<String> = setting
+        .endpoints
+        .iter()
+        .map(|endpoint| format!("\"{endpoint}\""))
+        .collect();
+    let config = format!(
+        r#"[process]
+workers = 1
+control_socket = {:?}
+
+[log]
+access = {access_log:?}
+
+[listener.bench]
+bind = "{}"
+to = "bench"
+
+[cluster.bench]
+endpoints = [{}]
+"#,
+        setting.file("control.sock"),
+        setting.listen,
+        endpoints.join(", "),
+    );
+    let mut command = pinned(setting.evenkeel);
+    command.arg("run").arg(config_file(setting));
+    Launch {
+        config,
+        command,
+        access_log,
+        processes: 1,
+        end: Signal::TERM,
+        statistics: None,
+    }
+}

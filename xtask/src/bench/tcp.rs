@@ -1,0 +1,114 @@
+//! The bench of the TCP path: its loads, and what evenkeel promises on each.
+
+use anyhow::Result;
+use evenkeel_bench::Load;
+
+use super::options::Options;
+use super::peer::{Peer, Rival};
+use super::workload::{Figure, Over, Target, Work, Workload};
+use super::{machine, report, rounds};
+
+/// Every peer, and the connection without any.
+const PEERS: &[Peer] = &[
+    Peer::Direct,
+    Peer::Evenkeel,
+    Peer::Haproxy,
+    Peer::HaproxySplice,
+    Peer::Nginx,
+];
+
+const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "ping-pong-64",
+        title: "64 bytes there and back, on 64 connections",
+        load: Load::PingPong,
+        connections: 64,
+        work: Work::Exchanges,
+        targets: &[
+            cpu_over_haproxy(0.92),
+            CPU_BELOW_NGINX,
+            P99_NOT_ABOVE_HAPROXY,
+        ],
+    },
+    Workload {
+        name: "ping-pong-512",
+        title: "64 bytes there and back, on 512 connections",
+        load: Load::PingPong,
+        connections: 512,
+        work: Work::Exchanges,
+        targets: &[
+            cpu_over_haproxy(0.80),
+            CPU_BELOW_NGINX,
+            P99_NOT_ABOVE_HAPROXY,
+        ],
+    },
+    Workload {
+        name: "connect",
+        title: "connect, 64 bytes there and back, close; 64 at once",
+        load: Load::Connect,
+        connections: 64,
+        work: Work::Exchanges,
+        targets: &[
+            cpu_over_haproxy(0.93),
+            CPU_BELOW_NGINX,
+            P99_NOT_ABOVE_HAPROXY,
+        ],
+    },
+    Workload {
+        name: "bulk-1",
+        title: "a stream to the client, on 1 connection",
+        load: Load::Bulk,
+        connections: 1,
+        work: Work::Bytes,
+        targets: &[cpu_over_haproxy(0.30), CPU_BELOW_NGINX],
+    },
+    Workload {
+        name: "bulk-16",
+        title: "streams to the clients, on 16 connections",
+        load: Load::Bulk,
+        connections: 16,
+        work: Work::Bytes,
+        targets: &[cpu_over_haproxy(0.25), CPU_BELOW_NGINX],
+    },
+    Workload {
+        name: "idle",
+        title: "4,000 connections that do nothing after one exchange",
+        load: Load::Idle,
+        connections: 4000,
+        work: Work::Pairs,
+        targets: &[Target {
+            figure: Figure::PairMemory,
+            over: Over::Nothing,
+            at_most: 1024.0,
+        }],
+    },
+];
+
+const CPU_BELOW_NGINX: Target = Target {
+    figure: Figure::Cpu,
+    over: Over::Rival(Rival::Nginx),
+    at_most: 1.0,
+};
+
+const P99_NOT_ABOVE_HAPROXY: Target = Target {
+    figure: Figure::P99,
+    over: Over::Rival(Rival::Haproxy),
+    at_most: 1.0,
+};
+
+const fn cpu_over_haproxy(at_most: f64) -> Target {
+    Target {
+        figure: Figure::Cpu,
+        over: Over::Rival(Rival::Haproxy),
+        at_most,
+    }
+}
+
+/// Measures, and reports as the options say.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let options = Options::parse(arguments, WORKLOADS, PEERS)?;
+    let programs = machine::prepare(&options)?;
+    eprint!("{}", machine::describe(&options, &programs));
+    let results = rounds::run(&options, &programs)?;
+    report::publish(&options, &results)
+}
