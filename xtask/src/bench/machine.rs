@@ -23,6 +23,9 @@ const NEEDED: &[(&str, &str)] = &[
 /// One for the proxy, one for the load.
 const CORES_MIN: usize = 2;
 
+/// Above this load average, the cores are not the bench's own.
+const BUSY: f64 = 0.5;
+
 /// What packages are made with.
 const PROFILE: &str = "dist";
 
@@ -79,7 +82,19 @@ pub(crate) fn describe(options: &Options, programs: &Programs) -> String {
          congestion control {CONGESTION_CONTROL}",
         options.rounds, options.window, options.warm_up,
     );
+    if let Some(average) = load_average().filter(|&average| average > BUSY) {
+        let _ = writeln!(
+            text,
+            "the load average is {average}: others use this machine, and the figures will not mean much"
+        );
+    }
     text
+}
+
+/// Of the last minute.
+fn load_average() -> Option<f64> {
+    let averages = fs::read_to_string("/proc/loadavg").ok()?;
+    averages.split_whitespace().next()?.parse().ok()
 }
 
 fn processor() -> String {

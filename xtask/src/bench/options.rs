@@ -127,3 +127,49 @@ fn chosen<T: Copy>(
     let is_named = |one: &T| words.contains(&name(*one));
     Ok(all.iter().copied().filter(is_named).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::tcp::{PEERS, WORKLOADS};
+
+    fn parse(line: &str) -> Result<Options> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&words, WORKLOADS, PEERS)
+    }
+
+    fn fault(line: &str) -> String {
+        parse(line)
+            .err()
+            .map(|error| format!("{error:#}"))
+            .unwrap_or_default()
+    }
+
+    /// Without options: everything, 15 times.
+    #[test]
+    fn everything_is_measured_unless_told_otherwise() {
+        let options = parse("").expect("that is right");
+        assert_eq!(options.rounds, 15);
+        assert_eq!(options.workloads.len(), WORKLOADS.len());
+        assert_eq!(options.peers, PEERS);
+    }
+
+    #[test]
+    fn loads_and_peers_can_be_chosen() {
+        let options =
+            parse("--loads bulk-1,connect --peers nginx --rounds 3").expect("that is right");
+        let names: Vec<&str> = options.workloads.iter().map(|load| load.name).collect();
+        assert_eq!(names, ["connect", "bulk-1"]);
+        assert_eq!(options.peers, [Peer::Nginx]);
+        assert_eq!(options.rounds, 3);
+    }
+
+    /// Whoever mistypes is told what there is.
+    #[test]
+    fn an_unknown_name_is_an_error_that_tells_the_known_ones() {
+        assert!(fault("--peers ngnix").contains("no ngnix; there are direct, evenkeel"));
+        assert!(fault("--round 3").contains("no such option"));
+        assert!(fault("--rounds 0").contains("whole number"));
+        assert!(fault("--svg").contains("which file?"));
+    }
+}

@@ -9,7 +9,7 @@ use super::workload::{Figure, Over, Target, Work, Workload};
 use super::{machine, report, rounds};
 
 /// Every peer, and the connection without any.
-const PEERS: &[Peer] = &[
+pub(crate) const PEERS: &[Peer] = &[
     Peer::Direct,
     Peer::Evenkeel,
     Peer::Haproxy,
@@ -17,7 +17,7 @@ const PEERS: &[Peer] = &[
     Peer::Nginx,
 ];
 
-const WORKLOADS: &[Workload] = &[
+pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "ping-pong-64",
         title: "64 bytes there and back, on 64 connections",
