@@ -51,8 +51,9 @@ impl Reading {
     fn add(&mut self, process: &Path) -> Result<()> {
         for thread in fs::read_dir(process.join("task"))? {
             let thread = thread?.path();
-            let nanos = cpu_nanos(&thread)?;
-            self.cpu_nanos_by_thread.insert(thread, nanos);
+            if let Some(nanos) = cpu_nanos(&thread) {
+                self.cpu_nanos_by_thread.insert(thread, nanos);
+            }
         }
         self.resident_bytes += resident_bytes(process)?;
         Ok(())
@@ -72,13 +73,10 @@ impl Reading {
     }
 }
 
-/// The first of the numbers in `schedstat`: time on a core.
-fn cpu_nanos(thread: &Path) -> Result<u64> {
-    let text = fs::read_to_string(thread.join("schedstat"))?;
-    let first = text.split_whitespace().next();
-    first
-        .and_then(|number| number.parse().ok())
-        .with_context(|| format!("unreadable schedstat {text:?}"))
+/// The first of the numbers in `schedstat`: time on a core. None if the thread has ended meanwhile.
+fn cpu_nanos(thread: &Path) -> Option<u64> {
+    let text = fs::read_to_string(thread.join("schedstat")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 fn resident_bytes(process: &Path) -> Result<u64> {

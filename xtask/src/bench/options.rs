@@ -69,9 +69,9 @@ impl Options {
         };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            options
-                .take(word, &mut words)
-                .with_context(|| format!("{word}\n\n{USAGE}"))?;
+            if let Err(fault) = options.take(word, &mut words) {
+                bail!("{word}: {fault:#}\n\n{USAGE}");
+            }
         }
         Ok(options)
     }

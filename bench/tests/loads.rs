@@ -1,0 +1,146 @@
+//! Each load, through a relay that does what it should, and through relays that do not: a load that cannot fail shows nothing.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+
+use evenkeel_bench::{Figures, Load, Plan, run};
+
+/// What a relay does to the bytes from the endpoint to the client.
+#[derive(Clone, Copy)]
+enum Relay {
+    Faithful,
+    /// Changes a bit of every piece.
+    Corrupt,
+    /// Leaves one piece out, when the stream is well under way.
+    Forgetful,
+    /// Passes one piece on, then closes.
+    Brief,
+}
+
+/// The piece that a forgetful relay leaves out.
+const FORGOTTEN: usize = 10;
+
+impl Relay {
+    /// Serves for as long as the test program runs.
+    fn start(self, endpoint: SocketAddr) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let client = client.expect("a connection");
+                let upstream = TcpStream::connect(endpoint).expect("the endpoint listens");
+                self.join(&client, &upstream);
+            }
+        });
+        address
+    }
+
+    fn join(self, client: &TcpStream, upstream: &TcpStream) {
+        let copy = |stream: &TcpStream| stream.try_clone().expect("one more descriptor");
+        let (from, to) = (copy(client), copy(upstream));
+        thread::spawn(move || Self::Faithful.pass(from, to));
+        let (from, to) = (copy(upstream), copy(client));
+        thread::spawn(move || self.pass(from, to));
+    }
+
+    fn pass(self, mut from: TcpStream, mut to: TcpStream) {
+        let mut buffer = [0; 4096];
+        for number in 0.. {
+            let count = from.read(&mut buffer).unwrap_or(0);
+            let piece = self.treat(number, &mut buffer[..count]);
+            if count == 0 || to.write_all(piece).is_err() || matches!(self, Self::Brief) {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
+    }
+
+    fn treat(self, number: usize, piece: &mut [u8]) -> &[u8] {
+        match self {
+            Self::Forgetful if number == FORGOTTEN => return &[],
+            Self::Corrupt => piece.iter_mut().take(1).for_each(|byte| *byte ^= 1),
+            _ => {}
+        }
+        piece
+    }
+}
+
+/// An address that nobody listens on: below the ports that the kernel gives to outgoing connections, and each only once.
+fn free() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 2000 + u16::try_from(std::process::id() % 4000).expect("below 4000");
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        match TcpStream::connect(address) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return address,
+            _ => {}
+        }
+    }
+}
+
+/// A short load over four connections, watching this very process.
+fn through(relay: Relay, load: Load) -> anyhow::Result<Figures> {
+    let endpoint = free();
+    run(&Plan {
+        load,
+        connections: 4,
+        target: relay.start(endpoint),
+        endpoints: vec![endpoint],
+        warm_up_millis: 10,
+        window_millis: 50,
+        watched: vec![std::process::id()],
+    })
+}
+
+fn fault(relay: Relay, load: Load) -> String {
+    let fault = through(relay, load).expect_err("the relay is faulty");
+    format!("{fault:#}")
+}
+
+/// Through a faithful relay, every load comes to its end with work done, and the use of the machine is read.
+#[test]
+fn a_load_through_a_faithful_relay_ends_with_figures() {
+    for load in [Load::PingPong, Load::Connect, Load::Bulk, Load::Idle] {
+        let figures = through(Relay::Faithful, load).expect("the relay is faithful");
+        assert!(figures.work > 0, "{load:?}: {figures:?}");
+        assert!(figures.connections >= 4, "{load:?}: {figures:?}");
+        let usage = figures.usage.expect("a process was watched");
+        assert!(
+            usage.cpu_nanos > 0 && usage.resident_bytes > 0,
+            "{load:?}: {figures:?}"
+        );
+    }
+}
+
+/// An answer that is not what was sent is no answer.
+#[test]
+fn a_changed_answer_is_noticed() {
+    for load in [Load::PingPong, Load::Connect, Load::Idle] {
+        let fault = fault(Relay::Corrupt, load);
+        assert!(fault.contains("wrong answer"), "{load:?}: {fault}");
+    }
+}
+
+/// A stream with a gap is no stream.
+#[test]
+fn a_gap_in_a_stream_is_noticed() {
+    let fault = fault(Relay::Forgetful, Load::Bulk);
+    assert!(fault.contains("wrong bytes in the stream"), "{fault}");
+}
+
+/// A connection that ends before its time fails the load.
+#[test]
+fn an_early_end_is_noticed() {
+    let fault = [
+        fault(Relay::Brief, Load::PingPong),
+        fault(Relay::Brief, Load::Bulk),
+    ];
+    assert!(
+        fault[0].contains("before the answer was complete"),
+        "{fault:?}"
+    );
+    assert!(fault[1].contains("before it was asked to"), "{fault:?}");
+}
