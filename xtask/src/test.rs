@@ -31,13 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 /// Builds the program and runs the tests; an error if they could not run, a tally if they did.
 pub(crate) fn build_and_test(arguments: &[String]) -> Result<Tally> {
-    command::run(command::cargo([
-        "build",
-        "--profile",
-        PROFILE,
-        "-p",
-        "evenkeel",
-    ]))?;
+    build_program()?;
     let mut tests = command::cargo(["test", "--workspace", "--profile", PROFILE]);
     tests.args(arguments).stdout(Stdio::piped());
     command::show(&tests);
@@ -50,6 +44,16 @@ pub(crate) fn build_and_test(arguments: &[String]) -> Result<Tally> {
         command::expect_success(&tests, status)?;
     }
     Ok(tally)
+}
+
+/// The end-to-end tests build it themselves if they must; here its messages can be seen.
+///
+/// Over the whole workspace, as the tests are: a smaller choice would give the dependencies other features, and build them
+/// twice.
+fn build_program() -> Result<()> {
+    let mut build = command::cargo(["build", "--workspace", "--bin", "evenkeel"]);
+    build.args(["--profile", PROFILE]);
+    command::run(build)
 }
 
 /// Passes the output on, line by line, and adds up its result lines.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::isolation;
 use super::peer::{Peer, Proxy, Setting};
+use super::trace::{Calls, Trace};
 
 /// Below the range from which the kernel takes ports for outgoing connections.
 const LISTEN: SocketAddr = local(8000);
@@ -27,9 +28,19 @@ pub(crate) struct Request {
     pub(crate) connections: usize,
     pub(crate) warm_up_millis: u64,
     pub(crate) window_millis: u64,
+    pub(crate) probe: Probe,
     pub(crate) programs: Programs,
     /// For configurations and logs.
     pub(crate) folder: PathBuf,
+}
+
+/// How the proxy is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Probe {
+    /// From outside, for figures.
+    Accounts,
+    /// Under strace, which makes figures worthless.
+    SystemCalls,
 }
 
 /// The programs that were built for it.
@@ -47,6 +58,8 @@ pub(crate) struct Measurement {
     pub(crate) spliced_share: Option<f64>,
     /// Lines in the proxy's log; a connection is one.
     pub(crate) log_lines: Option<u64>,
+    /// With [`Probe::SystemCalls`] only.
+    pub(crate) calls: Calls,
 }
 
 /// Measures what the request, JSON, says, and prints the measurement, JSON.
@@ -66,12 +79,19 @@ fn measure(request: &Request) -> Result<Measurement> {
         folder: &request.folder,
     };
     let proxy = request.peer.start(&setting)?;
+    let trace = proxy
+        .as_ref()
+        .filter(|_| request.probe == Probe::SystemCalls);
+    let trace = trace.map(|proxy| Trace::attach(&proxy.processes()?, &request.folder));
+    let trace = trace.transpose()?;
     let figures = run_load(request, proxy.as_ref())?;
+    let calls = trace.map(Trace::detach).transpose()?;
     let spliced_share = proxy.as_ref().map(Proxy::spliced_share).transpose()?;
     Ok(Measurement {
         figures,
         spliced_share: spliced_share.flatten(),
         log_lines: proxy.map(Proxy::end).transpose()?,
+        calls: calls.unwrap_or_default(),
     })
 }
 

@@ -3,6 +3,7 @@
 //! What is measured, and against what it is held, is said in one file for each bench ([`tcp`]). The rest is common to all of them:
 //! peers, one measurement in a namespace of its own ([`inside`]), rounds, statistics, and the report as text, JSON and plot.
 
+mod calls;
 mod inside;
 mod isolation;
 mod json;
@@ -18,6 +19,7 @@ mod statistics;
 mod summary;
 mod svg;
 mod tcp;
+mod trace;
 mod workload;
 
 use anyhow::{Result, bail};

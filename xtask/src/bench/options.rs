@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::inside::Probe;
 use super::peer::Peer;
 use super::workload::Workload;
 
@@ -27,6 +28,7 @@ options: --rounds N         how often everything is measured (15)
          --loads A,B,…      only these loads
          --peers A,B,…      only these peers
          --evenkeel FILE    measure this program instead of building one
+         --syscalls         count system calls instead, each load once, under strace
          --json             print one JSON object instead of the report
          --svg FILE         also draw a plot";
 
@@ -39,6 +41,7 @@ pub(crate) struct Options {
     pub(crate) peers: Vec<Peer>,
     /// A program that is measured as it is.
     pub(crate) evenkeel: Option<PathBuf>,
+    pub(crate) probe: Probe,
     pub(crate) format: Format,
     pub(crate) plot: Option<PathBuf>,
 }
@@ -64,6 +67,7 @@ impl Options {
             workloads: workloads.iter().collect(),
             peers: peers.to_vec(),
             evenkeel: None,
+            probe: Probe::Accounts,
             format: Format::Text,
             plot: None,
         };
@@ -87,6 +91,7 @@ impl Options {
             "--loads" => self.workloads = chosen(rest.next(), &self.workloads, |load| load.name)?,
             "--peers" => self.peers = chosen(rest.next(), &self.peers, Peer::name)?,
             "--evenkeel" => self.evenkeel = Some(file(rest.next())?),
+            "--syscalls" => self.probe = Probe::SystemCalls,
             "--json" => self.format = Format::Json,
             "--svg" => self.plot = Some(file(rest.next())?),
             _ => bail!("no such option"),

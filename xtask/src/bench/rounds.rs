@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use fastrand::Rng;
 
-use super::inside::{Measurement, Programs, Request};
+use super::inside::{Measurement, Probe, Programs, Request};
 use super::isolation;
 use super::options::Options;
 use super::peer::Peer;
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options, programs: &Programs) -> Result<Vec<Results>
 }
 
 /// Beside the programs; its files are those of the last measurement.
-fn folder(programs: &Programs) -> Result<PathBuf> {
+pub(crate) fn folder(programs: &Programs) -> Result<PathBuf> {
     let built = programs
         .load
         .parent()
@@ -66,7 +66,8 @@ fn folder(programs: &Programs) -> Result<PathBuf> {
     Ok(folder)
 }
 
-fn request(
+/// What is to be measured, for figures.
+pub(crate) fn request(
     options: &Options,
     workload: &Workload,
     peer: Peer,
@@ -79,6 +80,7 @@ fn request(
         connections: workload.connections,
         warm_up_millis: millis(options.warm_up),
         window_millis: millis(options.window),
+        probe: Probe::Accounts,
         programs: programs.clone(),
         folder: folder.to_owned(),
     }
@@ -127,7 +129,8 @@ fn tell(sample: &Sample, workload: &Workload) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn measure(request: &Request) -> Result<Measurement> {
+/// One measurement, in namespaces of its own.
+pub(crate) fn measure(request: &Request) -> Result<Measurement> {
     let mut enter = isolation::enter(&["bench-inside", &serde_json::to_string(request)?])?;
     enter
         .stdin(Stdio::null())

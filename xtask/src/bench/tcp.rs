@@ -3,10 +3,11 @@
 use anyhow::Result;
 use evenkeel_bench::Load;
 
+use super::inside::Probe;
 use super::options::Options;
 use super::peer::{Peer, Rival};
 use super::workload::{Figure, Over, Target, Work, Workload};
-use super::{machine, report, rounds};
+use super::{calls, machine, report, rounds};
 
 /// Every peer, and the connection without any.
 pub(crate) const PEERS: &[Peer] = &[
@@ -109,6 +110,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments, WORKLOADS, PEERS)?;
     let programs = machine::prepare(&options)?;
     eprint!("{}", machine::describe(&options, &programs));
+    if options.probe == Probe::SystemCalls {
+        return calls::run(&options, &programs);
+    }
     let results = rounds::run(&options, &programs)?;
     report::publish(&options, &results)
 }
