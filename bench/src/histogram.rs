@@ -1,4 +1,4 @@
-//! Durations, counted in buckets that are 1/128 of their value wide: small enough to be updated a hundred thousand times a second.
+//! Durations, counted in buckets that are 1/128 of their value wide: cheap enough for a hundred thousand exchanges a second.
 
 const PRECISION_BITS: u32 = 7;
 const BUCKETS_PER_DOUBLING: usize = 1 << PRECISION_BITS;

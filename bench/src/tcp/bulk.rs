@@ -1,7 +1,7 @@
 //! Streams from the endpoint to the client, as fast as they come.
 //!
-//! A client asks with one message, reads until the window has closed, asks the endpoint to stop with one byte more, and reads to the
-//! end, so that both sides have counted the same stream.
+//! A client asks with one byte, reads until the window has closed, asks the endpoint to stop with one byte more, and reads
+//! to the end, so that both sides have counted the same stream.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -63,8 +63,8 @@ fn list(measurement: &Measurement, workload: &Workload) -> String {
     })
 }
 
-/// From the first to the last: there is no warm-up. Each connection of [`Load::PingPong`] has an exchange more before the window
-/// and one after it.
+/// From the first to the last: there is no warm-up. Each connection of [`Load::PingPong`] has an exchange more before the
+/// window and one after it.
 fn units(measurement: &Measurement, workload: &Workload) -> f64 {
     let figures = &measurement.figures;
     match workload.load {

@@ -1,7 +1,8 @@
 //! Where a measurement takes place: in namespaces of its own, which the kernel clears away with everything in them.
 //!
-//! Each measurement has its own network, so that none inherits connections in `TIME_WAIT` or used-up ports from the one before, and
-//! its own process numbers, so that whatever it started ends with it: also when it is killed, and when the bench is.
+//! Each measurement has its own network, so that none inherits connections in `TIME_WAIT` or used-up ports from the one
+//! before, and its own process numbers, so that whatever it started ends with it: also when it is killed, and when the bench
+//! is.
 
 use std::process::Command;
 

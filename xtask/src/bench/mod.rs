@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: what evenkeel costs, beside its peers and by itself.
 //!
-//! What is measured, and against what it is held, is said in one file for each bench ([`tcp`]). The rest is common to all of them:
-//! peers, one measurement in a namespace of its own ([`inside`]), rounds, statistics, and the report as text, JSON and plot.
+//! What is measured, and against what it is held, is said in one file for each bench ([`tcp`]). The rest is common to all of
+//! them: peers, one measurement in namespaces of its own ([`inside`]), rounds, statistics, and the report as text, JSON and
+//! plot.
 
 mod calls;
 mod inside;

@@ -1,5 +1,5 @@
-//! Rounds: in each of them everything is measured once, the peers of a load in changing order right after each other, so that what
-//! changes slowly on the machine meets all of them alike, and ratios are taken within a round.
+//! Rounds: in each of them everything is measured once, the peers of a load right after each other in changing order, so that
+//! what changes slowly on the machine meets all of them alike; ratios are taken within a round.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,4 +1,5 @@
-//! Who is measured: evenkeel and its peers, each with one worker, two endpoints in turn, and a line in a log for every connection.
+//! Who is measured: evenkeel and its peers, each with one worker, two endpoints in turn, and a line in a log for every
+//! connection.
 
 mod evenkeel;
 mod haproxy;
