@@ -13,7 +13,7 @@
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{Failure, Outcome};
-use evenkeel_reactor::{Fate, Flow, discard};
+use evenkeel_reactor::{Fate, Flow, Pump, Stream, discard};
 
 use super::ending::{Close, DISCARD_PER_TURN};
 use super::seek::reason_of_failure;
@@ -95,52 +95,55 @@ impl Relay {
 impl Session {
     /// Moves what can be moved now, and acts on what that has brought to light.
     pub(super) fn relay(&mut self, work: &mut Work<'_, '_>) -> Fate {
-        let State::Relaying(relay) = &mut self.state else {
-            return Fate::Keep;
-        };
-        let before = (
-            self.up.received(),
-            self.up.moved(),
-            self.down.received(),
-            self.down.moved(),
-        );
-        // The request first: if the endpoint refuses it, the run of the answer finds out how the endpoint ended.
-        let up = self.up.run(
-            &mut self.downstream,
-            &mut relay.attempt.stream,
-            work.turn.buffer,
-        );
-        let down = match relay.client {
-            Client::Listening => self.down.run(
-                &mut relay.attempt.stream,
-                &mut self.downstream,
-                work.turn.buffer,
-            ),
-            Client::Gone => throw_away(relay, work),
-        };
-        if before
-            != (
-                self.up.received(),
-                self.up.moved(),
-                self.down.received(),
-                self.down.moved(),
-            )
-        {
+        let before = self.bytes_seen();
+        let flows = self.run(work.turn.buffer);
+        if self.bytes_seen() != before {
             self.note_movement(work.now());
         }
-        self.act(&Flows { up, down }, work)
+        self.act(&flows, work)
+    }
+
+    fn run(&mut self, buffer: &mut [u8]) -> Flows {
+        let may_replace = self.is_answer_missing() && self.may_replace();
+        let State::Relaying(relay) = &mut self.state else {
+            return Flows {
+                up: Flow::Waiting,
+                down: Flow::Waiting,
+            };
+        };
+        let endpoint = &mut relay.attempt.stream;
+        // An endpoint that has gone before it was sent a byte can be replaced without a replay: look before the first write.
+        if relay.asked_at.is_none() && may_replace {
+            let down = self.down.run(endpoint, &mut self.downstream, buffer);
+            if is_over(down) && self.down.received() == 0 {
+                return Flows {
+                    up: Flow::Waiting,
+                    down,
+                };
+            }
+        }
+        // The request first: if the endpoint refuses it, the run of the answer finds out how the endpoint ended.
+        let up = self.up.run(&mut self.downstream, endpoint, buffer);
+        let down = match relay.client {
+            Client::Listening => self.down.run(endpoint, &mut self.downstream, buffer),
+            Client::Gone => throw_away(endpoint, buffer),
+        };
+        Flows { up, down }
+    }
+
+    /// Grows with every byte that is read or written.
+    const fn bytes_seen(&self) -> u64 {
+        self.up.received() + self.up.moved() + self.down.received() + self.down.moved()
     }
 
     pub(super) fn quiet_deadline(&self) -> Time {
         let timeouts = &self.listener.settings.timeouts;
-        after(
-            self.moved_at,
-            if self.is_half_closed() {
-                timeouts.half_closed
-            } else {
-                timeouts.idle
-            },
-        )
+        let limit = if self.is_half_closed() {
+            timeouts.half_closed
+        } else {
+            timeouts.idle
+        };
+        after(self.moved_at, limit)
     }
 
     pub(super) fn first_byte_deadline(&self, relay: &Relay) -> Time {
@@ -233,11 +236,10 @@ impl Session {
         let State::Relaying(relay) = &mut self.state else {
             return Fate::Keep;
         };
-        let takes_no_more = relay.takes_no_more(flows.up);
         if flows.up == Flow::Ended {
             return self.end(self.reason_of_end(), work);
         }
-        if takes_no_more {
+        if relay.takes_no_more(flows.up) {
             return self.linger_for_client(self.reason_of_end(), work);
         }
         if relay.answer_end == Carried::No {
@@ -316,15 +318,19 @@ impl Session {
 }
 
 /// Whether everything, with the end of stream, has been handed to the kernel of the other side.
-fn is_delivered(pump: &evenkeel_reactor::Pump) -> bool {
+fn is_delivered(pump: &Pump) -> bool {
     pump.has_source_ended() && pump.unsent().is_empty()
 }
 
+/// Whether nothing more will come of the source.
+const fn is_over(flow: Flow) -> bool {
+    matches!(flow, Flow::Ended | Flow::SourceBroken(_))
+}
+
 /// Reads what the endpoint sends to a client that has gone, so that it can go on reading the request.
-fn throw_away(relay: &mut Relay, work: &mut Work<'_, '_>) -> Flow {
-    let stream = &mut relay.attempt.stream;
-    discard(stream, work.turn.buffer, DISCARD_PER_TURN);
-    if stream.is_readable() {
+fn throw_away(endpoint: &mut Stream, buffer: &mut [u8]) -> Flow {
+    discard(endpoint, buffer, DISCARD_PER_TURN);
+    if endpoint.is_readable() {
         Flow::Yielding
     } else {
         Flow::Waiting
