@@ -21,9 +21,10 @@ pub(crate) fn evenkeel() -> &'static Path {
     BINARY.get_or_init(|| std::env::var_os("EVENKEEL_BIN").map_or_else(build, PathBuf::from))
 }
 
+/// Over the whole workspace, as the tests themselves are built, so that the dependencies are built once.
 fn build() -> PathBuf {
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--package", "evenkeel", "--bin", "evenkeel"])
+        .args(["build", "--workspace", "--bin", "evenkeel"])
         .args([
             "--profile",
             PROFILE,
