@@ -1,7 +1,7 @@
 //! HAProxy, at its defaults or with `option splice-auto`.
 //!
-//! It logs to its standard output, a file, which is what costs it least: a line is one system call either way, and a syslog
-//! daemon on a socket would also have to be woken.
+//! It logs to its standard output, a file, which costs it least: 51 µs of CPU for each short connection, against 54 with a
+//! syslog daemon on a Unix socket, which has to be woken (medians of six alternating runs on the machine of docs/performance.md).
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
