@@ -1,7 +1,8 @@
 //! One measurement, inside of its namespaces: start the proxy, run the load, ask the proxy, let it end.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -30,7 +31,7 @@ pub(crate) struct Request {
     pub(crate) window_millis: u64,
     pub(crate) probe: Probe,
     pub(crate) programs: Programs,
-    /// For configurations and logs.
+    /// For configurations and logs; emptied first.
     pub(crate) folder: PathBuf,
 }
 
@@ -66,9 +67,18 @@ pub(crate) struct Measurement {
 pub(crate) fn run(request: &str) -> Result<()> {
     let request: Request = serde_json::from_str(request)?;
     isolation::prepare()?;
+    empty(&request.folder)?;
     let measurement = measure(&request)?;
     println!("{}", serde_json::to_string(&measurement)?);
     Ok(())
+}
+
+/// Logs are appended to: those of the measurement before must not be there.
+fn empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(fs::create_dir_all(folder)?)
 }
 
 fn measure(request: &Request) -> Result<Measurement> {

@@ -55,15 +55,13 @@ pub(crate) fn run(options: &Options, programs: &Programs) -> Result<Vec<Results>
     Ok(results)
 }
 
-/// Beside the programs; its files are those of the last measurement.
+/// Beside the programs; afterwards it has the files of the last measurement.
 pub(crate) fn folder(programs: &Programs) -> Result<PathBuf> {
     let built = programs
         .load
         .parent()
         .context("the programs lie in no folder")?;
-    let folder = built.join("bench");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
+    Ok(built.join("bench"))
 }
 
 /// What is to be measured, for figures.
