@@ -5,12 +5,12 @@ use std::io::{self, Read, Write};
 const CHUNK: usize = 64 * 1024;
 
 /// The bytes that a seed stands for.
-pub(crate) struct Stream {
+struct Stream {
     random: fastrand::Rng,
 }
 
 impl Stream {
-    pub(crate) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self {
             random: fastrand::Rng::with_seed(seed),
         }
