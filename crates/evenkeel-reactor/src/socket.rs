@@ -268,7 +268,8 @@ impl Stream {
         self.ended |= readiness.is_ended();
         if readiness.is_broken() {
             self.note_error();
-        } else {
+        } else if self.error.is_none() {
+            // An event after a failed write says "ended" without "broken": the write has used up the error.
             self.orderly |= readiness.is_ended();
         }
     }
@@ -324,6 +325,9 @@ impl Stream {
 
     /// Writes as much as there is room for.
     pub fn send(&mut self, bytes: &[u8]) -> Sent {
+        if self.error.is_some() {
+            return Sent::Broken;
+        }
         match net::send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
             Ok(count) => {
                 // A short write makes an event as soon as there is room again.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 
 use super::support::{Pair, buffer};
-use crate::{Fault, Received, Stream};
+use crate::{Fault, Received, Sent, Stream};
 
 /// All that can be read, and what ended it.
 fn read_out(stream: &mut Stream) -> (usize, Received) {
@@ -72,12 +72,28 @@ fn a_reset_found_by_writing_is_remembered() {
     pair.peer.write_all(&[1; 5000]).unwrap();
     sockopt::set_socket_linger(&pair.peer, Some(Duration::ZERO)).unwrap();
     let mut pair = drop_peer(pair);
-    while pair.stream.send(b"?") != crate::Sent::Broken {}
+    while pair.stream.send(b"?") != Sent::Broken {}
     assert!(pair.stream.is_reset());
     assert_eq!(
         read_out(&mut pair.stream),
         (5000, Received::Broken(Fault::Reset))
     );
+}
+
+/// A write finds the reset and uses up the kernel's error, and only then the event comes, which says "ended" and no more: it is
+/// no end, or a cut answer would pass for a whole one.
+#[test]
+fn a_reset_whose_error_a_write_has_used_up_is_no_end() {
+    let pair = Pair::connected();
+    sockopt::set_socket_linger(&pair.peer, Some(Duration::ZERO)).unwrap();
+    let mut pair = drop_peer(pair);
+    while pair.stream.send(b"x") != Sent::Broken {}
+    pair.note_events();
+    assert_eq!(
+        read_out(&mut pair.stream),
+        (0, Received::Broken(Fault::Reset))
+    );
+    assert!(pair.stream.is_reset());
 }
 
 /// The same pair without its peer, which is closed.

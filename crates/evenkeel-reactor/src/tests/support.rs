@@ -205,13 +205,18 @@ impl Pair {
 
     /// Takes in events until the stream is so.
     pub(super) fn note_until(&mut self, is_so: impl Fn(&Stream) -> bool) {
-        let mut batch = Batch::new();
         while !is_so(&self.stream) {
-            self.poller.wait(&mut batch, Some(PATIENCE)).unwrap();
-            assert!(!batch.is_empty(), "the kernel says nothing more");
-            for event in &batch {
-                self.stream.note(read_event(event).1);
-            }
+            self.note_events();
+        }
+    }
+
+    /// Takes in the next events, of which there must be some.
+    pub(super) fn note_events(&mut self) {
+        let mut batch = Batch::new();
+        self.poller.wait(&mut batch, Some(PATIENCE)).unwrap();
+        assert!(!batch.is_empty(), "the kernel says nothing more");
+        for event in &batch {
+            self.stream.note(read_event(event).1);
         }
     }
 }
