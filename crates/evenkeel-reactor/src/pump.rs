@@ -92,8 +92,7 @@ impl Pump {
                 Source::Open if !from.is_readable() || !to.is_writable() => return Flow::Waiting,
                 Source::Open => {}
             }
-            let room = self.room(buffer.len());
-            match self.read(from, &mut buffer[..room]) {
+            match self.read(from, buffer) {
                 Received::Bytes(count) => {
                     if self.write(to, &buffer[..count]) == Sent::Broken {
                         return Flow::SinkBroken;
@@ -180,6 +179,10 @@ impl Pump {
     }
 
     fn write(&mut self, to: &mut Stream, bytes: &[u8]) -> Sent {
+        // A replay ends when more has come than may be kept; what was kept has been written.
+        if self.bytes.len() + bytes.len() > self.replay_max {
+            self.forget();
+        }
         let sent = to.send(bytes);
         let written = match sent {
             Sent::Bytes(count) => count,
@@ -193,19 +196,6 @@ impl Pump {
             self.bytes.extend_from_slice(&bytes[written..]);
         }
         sent
-    }
-
-    /// How much may be read now. A replay ends when its limit is full and the client sends on.
-    fn room(&mut self, most: usize) -> usize {
-        if self.replay_max == 0 {
-            return most;
-        }
-        let left = self.replay_max.saturating_sub(self.bytes.len());
-        if left == 0 {
-            self.forget();
-            return most;
-        }
-        left.min(most)
     }
 
     /// Gives memory back once everything is written; nothing is moved about for less.

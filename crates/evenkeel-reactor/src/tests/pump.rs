@@ -96,6 +96,22 @@ fn a_replay_starts_from_the_first_byte() {
     assert_eq!(arrived, [7; 3000]);
 }
 
+/// A source that sends exactly as much as the limit can be replayed, with its end; one byte more, and it cannot.
+#[test]
+fn a_replay_holds_as_much_as_its_limit() {
+    for (sent, can_replay) in [(4000, true), (4001, false)] {
+        let (mut source, mut sink) = (full_source(sent), Pair::connected());
+        source.peer.shutdown(Shutdown::Write).unwrap();
+        source.note_until(Stream::is_end_announced);
+        let mut pump = Pump::new(4000);
+        assert_eq!(
+            pump.run(&mut source.stream, &mut sink.stream, &mut buffer()),
+            Flow::Ended
+        );
+        assert_eq!((pump.moved(), pump.can_replay()), (sent as u64, can_replay));
+    }
+}
+
 /// A source that sends more than the limit is passed on, but cannot be replayed, and nothing is kept of it.
 #[test]
 fn beyond_the_limit_nothing_is_kept() {
