@@ -134,7 +134,7 @@ impl Session {
     pub(super) fn linger_for_client(&mut self, reason: Reason, work: &mut Work<'_, '_>) -> Fate {
         if let State::Relaying(relay) = self.leave() {
             let outcome = relay.outcome_at_end(reason);
-            relay.attempt.finish(outcome, work.now());
+            self.give_back(relay.attempt, outcome, work.now());
         }
         self.enter_linger(Linger::begin(reason, None, &[]), work.now());
         self.linger(work)
@@ -192,7 +192,7 @@ impl Session {
     fn release(&mut self, reason: Reason, now: Time) {
         match self.leave() {
             State::Relaying(relay) => self.part(relay, reason, now),
-            State::Connecting(attempt) => attempt.finish(Outcome::Abandoned, now),
+            State::Connecting(attempt) => attempt.abort(Outcome::Abandoned, now),
             State::Lingering(Linger {
                 attempt: Some(attempt),
                 ..

@@ -174,13 +174,20 @@ impl Session {
     /// Closes both sides, each in the way that its peer is owed, and gives the lease back.
     pub(super) fn part(&self, relay: Relay, reason: Reason, now: Time) {
         let outcome = relay.outcome_at_end(reason);
-        if !is_delivered(&self.up) {
-            relay.attempt.stream.reset_when_closed();
-        }
         if !is_delivered(&self.down) {
             self.downstream.reset_when_closed();
         }
-        relay.attempt.finish(outcome, now);
+        self.give_back(relay.attempt, outcome, now);
+    }
+
+    /// Ends a try on a connected endpoint. One that has not been sent the client's whole stream is reset: it must not take
+    /// a part for all.
+    pub(super) fn give_back(&self, attempt: Attempt, outcome: Outcome, now: Time) {
+        if is_delivered(&self.up) {
+            attempt.finish(outcome, now);
+        } else {
+            attempt.abort(outcome, now);
+        }
     }
 
     fn is_half_closed(&self) -> bool {
@@ -270,10 +277,10 @@ impl Session {
         };
         let outcome = relay.outcome_of(failure);
         let reason = reason_of_failure(failure);
+        self.give_back(relay.attempt, outcome, work.now());
         if may_replace {
-            return self.replace(relay.attempt, outcome, reason, work);
+            return self.replace(reason, work);
         }
-        relay.attempt.finish(outcome, work.now());
         if failure == Failure::Reset && self.listener.settings.failure_reply.is_none() {
             return self.close(reason, Close::Reset, work);
         }

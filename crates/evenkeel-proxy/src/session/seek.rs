@@ -95,15 +95,8 @@ impl Session {
         self.connect_failed(Fault::TimedOut, work)
     }
 
-    /// Gives the endpoint up before it has answered, and tries another one with the same bytes.
-    pub(super) fn replace(
-        &mut self,
-        attempt: Attempt,
-        outcome: Outcome,
-        reason: Reason,
-        work: &mut Work<'_, '_>,
-    ) -> Fate {
-        attempt.finish(outcome, work.now());
+    /// An endpoint has been given up before it answered: tries another one with the same bytes.
+    pub(super) fn replace(&mut self, reason: Reason, work: &mut Work<'_, '_>) -> Fate {
         self.tries.last_failure = Some(reason);
         self.up.rewind();
         self.down = Pump::new(0);
@@ -196,7 +189,8 @@ impl Session {
             return Fate::Keep;
         };
         let outcome = failure_of(fault).map_or(Outcome::Abandoned, Outcome::Failed);
-        self.replace(attempt, outcome, reason_of(fault), work)
+        attempt.abort(outcome, work.now());
+        self.replace(reason_of(fault), work)
     }
 
     fn reason_of(&self, refusal: Refusal) -> Reason {

@@ -62,7 +62,14 @@ impl Attempt {
         self.lease.established(now);
     }
 
-    /// Closes the connection and gives the lease back.
+    /// Resets the connection and gives the lease back. If it has not been noticed yet that the connection is made, closing
+    /// would show the endpoint an empty stream that its client never ended.
+    pub(crate) fn abort(self, outcome: Outcome, now: Time) {
+        self.stream.reset_when_closed();
+        self.finish(outcome, now);
+    }
+
+    /// Closes the connection, in order if nothing is unread, and gives the lease back.
     pub(crate) fn finish(self, outcome: Outcome, now: Time) {
         let Self {
             stream,
@@ -87,8 +94,10 @@ fn connect(
         Address::Unix(path) => Remote::Unix(path),
     };
     let stream = Stream::connect(remote, options)?;
-    turn.watch(&stream, session, tag)
-        .map_err(|_| Fault::Local)?;
+    if turn.watch(&stream, session, tag).is_err() {
+        stream.reset_when_closed();
+        return Err(Fault::Local);
+    }
     Ok(stream)
 }
 

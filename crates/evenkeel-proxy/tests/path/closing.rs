@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 
 use crate::world::{
     Endpoint, World, assert_prefix, assert_same, bytes_of, eventually, read_all, read_exactly,
-    read_to_reset, reset,
+    read_to_reset, reset, text,
 };
 
 const MEGABYTE: usize = 1 << 20;
@@ -188,6 +188,50 @@ fn an_endpoints_reset_is_carried_on() {
     reset(upstream);
     assert_prefix(&read_to_reset(&mut client), b"and more");
     assert_eq!(world.next_record().reason, Reason::UpstreamReset);
+}
+
+/// An endpoint ends its stream without an answer and reads on, while its client is still sending. It is given up, for another
+/// try or for an apology to the client, and what it has got is a part: it is told so by a reset.
+#[test]
+fn an_endpoint_that_is_given_up_does_not_take_a_part_for_all() {
+    for (replay, heard) in [(1000, b"found"), (0, b"sorry")] {
+        let (endpoint, accepted) = handing_over();
+        let world = World::with(&[&endpoint], |settings| {
+            settings.clusters[0].replay = replay;
+            settings.listeners[0].failure_reply = Some(text("sorry"));
+        });
+        let mut client = world.connect();
+        client.write_all(b"half a request").unwrap();
+        let mut given_up = accepted.recv().unwrap();
+        read_exactly(&mut given_up, 14);
+        given_up.shutdown(Shutdown::Write).unwrap();
+        let mut next = (replay > 0).then(|| accepted.recv().unwrap());
+        if let Some(next) = &mut next {
+            read_exactly(next, 14);
+            next.write_all(b"found").unwrap();
+        }
+        assert_eq!(read_exactly(&mut client, 5), heard);
+        assert_eq!(read_to_reset(&mut given_up), b"");
+    }
+}
+
+/// Clients connect and reset at once, many of them before it is noticed that their endpoint is connected. Whatever the endpoint
+/// sees of them is a reset: an empty stream with an end would be a request.
+#[test]
+fn a_client_that_resets_at_once_leaves_no_empty_stream() {
+    const CLIENTS: usize = 300;
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    for _ in 0..CLIENTS {
+        reset(world.connect());
+    }
+    for _ in 0..CLIENTS {
+        world.next_record();
+    }
+    drop((world, endpoint));
+    for mut upstream in accepted {
+        assert_eq!(read_to_reset(&mut upstream), b"");
+    }
 }
 
 /// A reset in the middle of a stream of any length leaves a prefix, from either side.
