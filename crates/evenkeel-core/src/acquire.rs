@@ -12,6 +12,7 @@ use fastrand::Rng;
 use parking_lot::Mutex;
 
 use crate::endpoint::{Endpoint, Home};
+use crate::fault::{self, Fault};
 use crate::lease::{Failure, Lease, LeaseKind};
 use crate::roster::Roster;
 use crate::snapshot::{Field, Snapshot};
@@ -37,7 +38,7 @@ pub struct Request<'a> {
     /// The key for hash balancers (for `source-hash`, of the client's address).
     pub key: Option<HashKey>,
     /// Endpoints this session has tried already; used again only when no other is usable. (A full one is usable: the
-    /// session waits for it.)
+    /// session waits for it. So is one at effective weight 0.)
     pub tried: &'a Tried,
     /// Who waits when every usable endpoint is full, and the token to wake it by; `None` refuses instead of waiting.
     pub waiter: Option<(&'a Arc<dyn Waiter>, u64)>,
@@ -150,8 +151,7 @@ impl Cluster {
         }
         match snapshot.balancer.pick(&field, rng) {
             Some(position) => lease(&snapshot, position, LeaseKind::Ordinary),
-            None if snapshot.is_usable() => Choice::AllFull,
-            None => Choice::NoneUsable,
+            None => fall_back(&field, rng),
         }
     }
 
@@ -205,6 +205,24 @@ impl Cluster {
 
     pub(crate) const fn queue(&self) -> &WaitQueue {
         &self.queue
+    }
+}
+
+/// For a session that no preferred endpoint has room for. An endpoint at effective weight 0 is better than to wait.
+#[cold]
+fn fall_back(field: &Field<'_>, rng: &mut Rng) -> Choice {
+    let snapshot = field.snapshot;
+    let is_kept_out =
+        fault::injected(Fault::WeightKeepsOut) || fault::injected(Fault::WeightDecidesAvailability);
+    let field = if is_kept_out {
+        *field
+    } else {
+        field.fallback()
+    };
+    match snapshot.balancer.pick_fallback(&field, rng) {
+        Some(position) => lease(snapshot, position, LeaseKind::Ordinary),
+        None if snapshot.is_any_usable() => Choice::AllFull,
+        None => Choice::NoneUsable,
     }
 }
 

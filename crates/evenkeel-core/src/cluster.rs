@@ -102,8 +102,8 @@ pub struct EjectionPolicy {
     pub base: Duration,
     /// What the doubling stops at.
     pub max: Duration,
-    /// The largest share of a cluster's endpoints, in percent, that may be out at one time. The last usable endpoint is
-    /// never ejected, whatever the share.
+    /// The largest share of a cluster's endpoints, in percent, that may be out at one time: rounded down, so that it is
+    /// never passed. The last usable endpoint is never ejected, whatever the share.
     pub share_max_percent: u32,
 }
 

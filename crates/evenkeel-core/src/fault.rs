@@ -26,6 +26,10 @@ pub(crate) enum Fault {
     NoTrials,
     /// When all are at effective weight 0, none is used.
     WeightDecidesAvailability,
+    /// An endpoint at effective weight 0 is not used while those above 0 are full.
+    WeightKeepsOut,
+    /// A hash gives an endpoint the part of its keys that its effective weight is of the configured one.
+    KeysFadeOneByOne,
     /// A reload gives every endpoint fresh counts.
     ReloadForgets,
     /// A success raises the effective weight past the configured one.

@@ -66,7 +66,7 @@ pub enum EndpointState {
     Up,
     /// New or returned, it takes a growing part of its share.
     SlowStart,
-    /// At effective weight 0: it takes timed trials while another is above 0.
+    /// At effective weight 0: while another is above 0 and can take a session, it takes timed trials only.
     OnTrial,
     /// Out, after failures in a row.
     Ejected {
@@ -111,7 +111,7 @@ pub enum Verdict {
         /// The limit.
         max: u32,
     },
-    /// At effective weight 0 while another is above: it gets one session when its trial is due.
+    /// At effective weight 0 while another is above and can take the session: it gets one when its trial is due.
     OnTrial {
         /// When that is.
         next: Time,
@@ -153,9 +153,7 @@ impl Cluster {
         let roster = self.roster.lock();
         let snapshot = self.snapshot.load();
         let field = Field::new(&snapshot, request.key, request.tried);
-        let chosen = roster
-            .due_trial(&field, now)
-            .or_else(|| snapshot.balancer.preview(&field));
+        let chosen = roster.due_trial(&field, now).or_else(|| preview(&field));
         let verdicts = (0..field.len()).map(|position| {
             let verdict = if chosen == Some(position) {
                 Verdict::Chosen
@@ -174,15 +172,25 @@ impl Cluster {
     /// What is left for a session that has tried `tried`, `repeats` of its attempts having been repetitions.
     pub fn candidates(&self, tried: &Tried, repeats: u32) -> Candidates {
         let snapshot = self.snapshot.load();
-        let usable = |&position: &usize| snapshot.share(position) > 0;
+        let usable = |&position: &usize| snapshot.is_usable(position);
         let mut positions = (0..snapshot.len()).filter(usable);
-        if !snapshot.is_usable() {
+        if !snapshot.is_any_usable() {
             Candidates::Nobody
         } else if positions.any(|position| !tried.contains(snapshot.endpoints[position].id())) {
             Candidates::Another
         } else {
             Candidates::TriedOnly { repeats }
         }
+    }
+}
+
+/// As [`Cluster::acquire`] chooses, apart from trials.
+fn preview(field: &Field<'_>) -> Option<usize> {
+    let balancer = &field.snapshot.balancer;
+    if field.is_any_open() {
+        balancer.preview(field)
+    } else {
+        balancer.preview_fallback(&field.fallback())
     }
 }
 
@@ -237,10 +245,14 @@ fn verdict(roster: &Roster, field: &Field<'_>, position: usize) -> Verdict {
         Verdict::Disabled
     } else if spec.weight == Weight::ZERO {
         Verdict::WeightZero
-    } else if field.snapshot.share(position) > 0 {
-        verdict_on_usable(field, position)
+    } else if !field.snapshot.is_usable(position) {
+        verdict_on_unusable(&roster.conditions[position])
+    } else if field.share(position) == 0 && field.is_any_open() {
+        Verdict::OnTrial {
+            next: roster.conditions[position].fade().next_trial(),
+        }
     } else {
-        verdict_on_unusable(&roster.conditions[position], spec)
+        verdict_on_usable(field, position)
     }
 }
 
@@ -252,21 +264,27 @@ fn verdict_on_usable(field: &Field<'_>, position: usize) -> Verdict {
             in_flight: field.in_flight(position),
             max: field.snapshot.limit(position),
         }
+    } else if field.share(position) == 0 {
+        verdict_on_fallback(&field.fallback(), position)
     } else if field.snapshot.balancer.is_over_bound(field, position) {
         Verdict::OverBoundedLoad
     } else {
         let reason = field.snapshot.balancer.reason(field, position);
-        let share = f64::from(field.snapshot.share(position)) / f64::from(SHARE_SCALE);
+        let share = f64::from(field.share(position)) / f64::from(SHARE_SCALE);
         Verdict::Usable(format!("worth {share}; {reason}"))
     }
 }
 
-fn verdict_on_unusable(condition: &Condition, spec: &EndpointSpec) -> Verdict {
+fn verdict_on_fallback(field: &Field<'_>, position: usize) -> Verdict {
+    let reason = field.snapshot.balancer.fallback_reason(field, position);
+    Verdict::Usable(format!(
+        "at effective weight 0, and no other can take the session; {reason}"
+    ))
+}
+
+fn verdict_on_unusable(condition: &Condition) -> Verdict {
     match condition.standing() {
         Standing::Ejected { until } => Verdict::Ejected { until },
-        _ if spec.backup => Verdict::BackupIdle,
-        _ => Verdict::OnTrial {
-            next: condition.fade().next_trial(),
-        },
+        _ => Verdict::BackupIdle,
     }
 }

@@ -9,7 +9,7 @@ use crate::condition::Condition;
 use crate::endpoint::Endpoint;
 use crate::fault::{self, Fault};
 use crate::lease::{Failure, LeaseKind};
-use crate::snapshot::{Field, Snapshot};
+use crate::snapshot::{Field, Shares, Snapshot};
 use crate::units::{Time, Weight};
 
 /// See the module's documentation.
@@ -115,37 +115,54 @@ impl Roster {
         for (position, condition) in self.conditions.iter().enumerate() {
             let weight = snapshot.spec.endpoints[position].weight;
             snapshot.endpoints[position].mark_settled(condition.is_settled(weight));
-            let share = self.share(snapshot, (tier, all_floored), position, now);
-            snapshot.set_share(position, share);
-            total += i64::from(share);
-            if share == 0 && self.is_member(snapshot, tier, position) {
+            let shares = self.shares(snapshot, (tier, all_floored), position, now);
+            snapshot.set_shares(position, shares);
+            total += i64::from(shares.preferred);
+            if shares.preferred == 0 && self.is_member(snapshot, tier, position) {
                 next_trial = next_trial.min(condition.fade().next_trial());
             }
         }
-        snapshot.set_usable(total > 0);
+        snapshot.set_any_usable(total > 0);
         snapshot.set_next_trial(next_trial);
         if let Some(rotation) = snapshot.balancer.rotation() {
             rotation.lock().rescale(total);
         }
     }
 
-    fn share(
+    fn shares(
         &self,
         snapshot: &Snapshot,
         (tier, all_floored): (Tier, bool),
         position: usize,
         now: Time,
-    ) -> u32 {
+    ) -> Shares {
         if !self.is_member(snapshot, tier, position) {
-            return 0;
+            return Shares::default();
         }
-        let condition = &self.conditions[position];
-        let weight = if all_floored && !fault::injected(Fault::WeightDecidesAvailability) {
-            snapshot.spec.endpoints[position].weight.get()
+        let configured = snapshot.spec.endpoints[position].weight.get();
+        let preferred = if all_floored && !fault::injected(Fault::WeightDecidesAvailability) {
+            configured
         } else {
-            condition.fade().effective()
+            self.preferred_weight(snapshot, position)
         };
-        condition.share_of(weight, snapshot.spec.slow_start, now)
+        let worth =
+            |weight| self.conditions[position].share_of(weight, snapshot.spec.slow_start, now);
+        Shares {
+            preferred: worth(preferred),
+            fallback: worth(configured),
+        }
+    }
+
+    /// What effective weight makes of the configured one. Hashes take it as a yes or no: a part of the keys would come
+    /// home only by the traffic of others.
+    fn preferred_weight(&self, snapshot: &Snapshot, position: usize) -> u32 {
+        let effective = self.conditions[position].fade().effective();
+        let is_gradual = snapshot.balancer.is_gradual() || fault::injected(Fault::KeysFadeOneByOne);
+        if effective == 0 || is_gradual {
+            effective
+        } else {
+            snapshot.spec.endpoints[position].weight.get()
+        }
     }
 
     fn tier(&self, snapshot: &Snapshot) -> Tier {

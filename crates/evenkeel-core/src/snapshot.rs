@@ -25,9 +25,11 @@ pub(crate) struct Snapshot {
     /// The most leases at one time, or [`NO_LIMIT`].
     limits: Vec<u32>,
     is_limited: bool,
-    /// Weight times percent; 0 takes part in nothing but trials.
+    /// Weight times percent, after what effective weight says; 0 is not preferred.
     shares: Vec<AtomicU32>,
-    is_usable: AtomicBool,
+    /// The same by configured weight: whoever may be used at all has one, effective weight or not.
+    fallback_shares: Vec<AtomicU32>,
+    is_any_usable: AtomicBool,
     /// When the first trial of all is due, in microseconds.
     next_trial: AtomicU64,
 }
@@ -45,7 +47,8 @@ impl Snapshot {
             counts: Counts::of(endpoints.iter().map(|endpoint| endpoint.seat())),
             is_limited: limits.iter().any(|&limit| limit != NO_LIMIT),
             shares: limits.iter().map(|_| AtomicU32::new(0)).collect(),
-            is_usable: AtomicBool::new(false),
+            fallback_shares: limits.iter().map(|_| AtomicU32::new(0)).collect(),
+            is_any_usable: AtomicBool::new(false),
             next_trial: AtomicU64::new(Time::NEVER.as_micros()),
             limits,
             spec,
@@ -63,13 +66,18 @@ impl Snapshot {
         self.shares[position].load(Ordering::Relaxed)
     }
 
+    /// Whether an endpoint may be used, full or not, preferred or not.
+    pub(crate) fn is_usable(&self, position: usize) -> bool {
+        self.fallback_shares[position].load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn limit(&self, position: usize) -> u32 {
         self.limits[position]
     }
 
     /// Whether any endpoint may be used, full or not.
-    pub(crate) fn is_usable(&self) -> bool {
-        self.is_usable.load(Ordering::Relaxed)
+    pub(crate) fn is_any_usable(&self) -> bool {
+        self.is_any_usable.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -77,17 +85,34 @@ impl Snapshot {
         self.next_trial.load(Ordering::Relaxed) <= now.as_micros()
     }
 
-    pub(crate) fn set_share(&self, position: usize, share: u32) {
-        self.shares[position].store(share, Ordering::Relaxed);
+    pub(crate) fn set_shares(
+        &self,
+        position: usize,
+        Shares {
+            preferred,
+            fallback,
+        }: Shares,
+    ) {
+        self.shares[position].store(preferred, Ordering::Relaxed);
+        self.fallback_shares[position].store(fallback, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_usable(&self, usable: bool) {
-        self.is_usable.store(usable, Ordering::Relaxed);
+    pub(crate) fn set_any_usable(&self, usable: bool) {
+        self.is_any_usable.store(usable, Ordering::Relaxed);
     }
 
     pub(crate) fn set_next_trial(&self, next: Time) {
         self.next_trial.store(next.as_micros(), Ordering::Relaxed);
     }
+}
+
+/// What an endpoint is worth at this moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shares {
+    /// By effective weight.
+    pub(crate) preferred: u32,
+    /// By configured weight.
+    pub(crate) fallback: u32,
 }
 
 fn limit_of(spec: &EndpointSpec) -> u32 {
@@ -99,10 +124,15 @@ fn limit_of(spec: &EndpointSpec) -> u32 {
 
 /// A snapshot as one session sees it.
 ///
-/// *Usable* is an endpoint with a share, full or not: a session waits for a full one rather than use a backup or one
-/// that it has tried. *Open* is one that this session may be given now.
+/// *Usable* is an endpoint with a fallback share, full or not: a session waits for a full one rather than use a backup
+/// or one that it has tried. *Open* is one with a share in this field that this session may be given now. A session
+/// looks at the field of those that are preferred and, if none is open there, at the fallback: effective weight is a
+/// preference, never availability.
+#[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) snapshot: &'a Snapshot,
+    /// Of the snapshot: those that count in this field.
+    shares: &'a [AtomicU32],
     pub(crate) key: Option<HashKey>,
     tried: &'a Tried,
     /// Whether a usable endpoint is left that this session has not tried.
@@ -115,9 +145,10 @@ impl<'a> Field<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, key: Option<HashKey>, tried: &'a Tried) -> Self {
         let avoids_tried = !tried.is_empty()
             && (0..snapshot.len())
-                .any(|i| snapshot.share(i) > 0 && !tried.contains(snapshot.ids[i]));
+                .any(|i| snapshot.is_usable(i) && !tried.contains(snapshot.ids[i]));
         Self {
             snapshot,
+            shares: &snapshot.shares,
             key,
             tried,
             avoids_tried,
@@ -125,14 +156,27 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// The same for this session when none is open: every usable endpoint, by configured weight.
+    pub(crate) fn fallback(&self) -> Self {
+        Self {
+            shares: &self.snapshot.fallback_shares,
+            ..*self
+        }
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.snapshot.len()
+    }
+
+    #[inline]
+    pub(crate) fn share(&self, position: usize) -> u32 {
+        self.shares[position].load(Ordering::Relaxed)
     }
 
     /// The share of an open endpoint; 0 if it is not open.
     #[inline]
     pub(crate) fn open_share(&self, position: usize) -> u32 {
-        let share = self.snapshot.share(position);
+        let share = self.share(position);
         if share == 0 || !self.is_picky {
             share
         } else if !self.has_room(position) || self.is_avoided(position) {
@@ -142,15 +186,15 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Whether some usable endpoint may not be open.
+    /// Whether some endpoint with a share may not be open.
     pub(crate) const fn is_picky(&self) -> bool {
         self.is_picky
     }
 
-    /// Shows every usable endpoint: position, share.
+    /// Shows every endpoint with a share, open or not: position, share.
     #[inline]
-    pub(crate) fn visit_usable(&self, mut visit: impl FnMut(usize, u32)) {
-        for (position, share) in self.snapshot.shares.iter().enumerate() {
+    pub(crate) fn visit_shares(&self, mut visit: impl FnMut(usize, u32)) {
+        for (position, share) in self.shares.iter().enumerate() {
             let share = share.load(Ordering::Relaxed);
             if share > 0 {
                 visit(position, share);
@@ -164,7 +208,7 @@ impl<'a> Field<'a> {
         let snapshot = self.snapshot;
         snapshot
             .counts
-            .visit(&snapshot.shares, |position, in_flight, share| {
+            .visit(self.shares, |position, in_flight, share| {
                 if share > 0 && (!self.is_picky || self.is_picked(position, in_flight)) {
                     visit(position, in_flight, share);
                 }
@@ -179,6 +223,10 @@ impl<'a> Field<'a> {
     #[inline]
     pub(crate) fn is_open(&self, position: usize) -> bool {
         self.open_share(position) > 0
+    }
+
+    pub(crate) fn is_any_open(&self) -> bool {
+        (0..self.len()).any(|position| self.is_open(position))
     }
 
     #[inline]

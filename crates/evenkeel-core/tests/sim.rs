@@ -97,6 +97,8 @@ finds! {
     finds_the_last_endpoint_ejected: LastOneEjected,
     finds_a_floored_endpoint_that_never_returns: NoTrials,
     finds_weight_that_decides_availability: WeightDecidesAvailability,
+    finds_a_queue_beside_an_endpoint_at_effective_weight_zero: WeightKeepsOut,
+    finds_a_key_that_never_comes_home: KeysFadeOneByOne,
     finds_a_reload_that_forgets: ReloadForgets,
     finds_a_weight_beyond_the_configured_one: WeightOvershoots,
     finds_a_disabled_endpoint_that_is_used: DisabledUsed,
@@ -119,6 +121,7 @@ macro_rules! ensure {
 fn run(seed: u64) -> Checked {
     let mut simulation = Simulation::new(seed);
     simulation.act_many()?;
+    simulation.recover_one_key()?;
     simulation.recover()?;
     simulation.end()
 }
@@ -230,10 +233,15 @@ impl Simulation {
     }
 
     fn arrive(&mut self, tried: Tried, before: &ClusterStatus) -> Checked {
+        let key = HashKey(self.rng.u64(..));
+        self.arrive_with(key, tried, before)
+    }
+
+    fn arrive_with(&mut self, key: HashKey, tried: Tried, before: &ClusterStatus) -> Checked {
         let token = self.next_token;
         self.next_token += 1;
         let request = Request {
-            key: Some(HashKey(self.rng.u64(..))),
+            key: Some(key),
             tried: &tried,
             waiter: (self.rng.u32(..10) > 0).then_some((&self.waiter, token)),
         };
@@ -251,7 +259,11 @@ impl Simulation {
                 });
                 Ok(())
             }
-            Acquired::Refused(refusal) => self.check_refusal(refusal, may_wait, before),
+            Acquired::Refused(refusal) => {
+                let is_room = is_room_for(&tried, &self.roles(&self.status()));
+                ensure!(!is_room, "{refusal:?} beside a free slot");
+                self.check_refusal(refusal, may_wait, before)
+            }
         }
     }
 
@@ -386,6 +398,61 @@ impl Simulation {
         Ok(())
     }
 
+    /// Only one client is left, its endpoint fails it a few times and is repaired: with a hash its traffic alone brings
+    /// it home, where it would be in a cluster that has never failed.
+    fn recover_one_key(&mut self) -> Checked {
+        self.dead.clear();
+        self.finish_all()?;
+        if !matches!(self.spec.balance, Balance::Hash(_) | Balance::SourceHash(_)) {
+            return Ok(());
+        }
+        let key = HashKey(self.rng.u64(..));
+        let home = self.home_of(key);
+        self.dead.extend(home.clone());
+        for _ in 0..self.rng.u32(1..10) {
+            let before = self.status();
+            self.arrive_with(key, Tried::default(), &before)?;
+            self.finish_all()?;
+        }
+        self.dead.clear();
+        let mut last = None;
+        for _ in 0..RECOVERY_SECONDS {
+            let before = self.status();
+            self.pass_time(Duration::from_secs(1), &before)?;
+            let before = self.status();
+            self.arrive_with(key, Tried::default(), &before)?;
+            last = self
+                .sessions
+                .last()
+                .map(|session| Arc::clone(session.lease.name()));
+            self.finish_all()?;
+        }
+        ensure!(last == home, "a key is on {last:?} and belongs on {home:?}");
+        Ok(())
+    }
+
+    fn home_of(&self, key: HashKey) -> Option<Arc<str>> {
+        let fresh = Cluster::new(self.spec.clone(), 0, Time::ZERO);
+        let request = Request {
+            key: Some(key),
+            tried: &Tried::default(),
+            waiter: None,
+        };
+        match fresh.acquire(&request, Time::ZERO, &mut Rng::with_seed(0)) {
+            Acquired::Lease(lease) => Some(Arc::clone(lease.name())),
+            Acquired::Wait(_) | Acquired::Refused(_) => None,
+        }
+    }
+
+    fn finish_all(&mut self) -> Checked {
+        while !self.sessions.is_empty() {
+            let before = self.status();
+            self.progress(&before)?;
+            self.check(&before)?;
+        }
+        Ok(())
+    }
+
     /// All is repaired: within the longest ejection, trial interval and slow start everybody is back.
     fn recover(&mut self) -> Checked {
         self.dead.clear();
@@ -398,11 +465,7 @@ impl Simulation {
                 self.arrive(Tried::default(), &before)?;
                 self.check(&before)?;
             }
-            while !self.sessions.is_empty() {
-                let before = self.status();
-                self.progress(&before)?;
-                self.check(&before)?;
-            }
+            self.finish_all()?;
         }
         self.check_recovered(&begin)
     }
@@ -439,7 +502,7 @@ struct Role {
     id: EndpointId,
     /// It takes its share.
     works: bool,
-    /// It takes trials only.
+    /// It takes trials, and what those that work have no room for.
     on_trial: bool,
     has_room: bool,
 }
@@ -522,10 +585,11 @@ impl Simulation {
     fn check_nobody_is_stuck(&self, status: &ClusterStatus) -> Checked {
         let roles = self.roles(status);
         for waiting in &self.line {
-            let open = roles
-                .iter()
-                .find(|role| role.has_room && may_use(role, &waiting.tried, &roles));
-            ensure!(open.is_none(), "{} waits beside a free slot", waiting.token);
+            ensure!(
+                !is_room_for(&waiting.tried, &roles),
+                "{} waits beside a free slot",
+                waiting.token
+            );
         }
         Ok(())
     }
@@ -536,11 +600,13 @@ impl Simulation {
         let id = lease.endpoint();
         let role_in = |roles: &[Role]| roles.iter().position(|role| role.id == id);
         let works = |roles: &[Role]| {
-            role_in(roles).is_some_and(|index| may_use(&roles[index], tried, roles))
+            role_in(roles)
+                .is_some_and(|index| roles[index].works && may_use(&roles[index], tried, roles))
         };
         let on_trial = |roles: &[Role]| role_in(roles).is_some_and(|index| roles[index].on_trial);
+        let stands_in = |roles: &[Role]| on_trial(roles) && !is_anyone_open(tried, roles);
         self.check_limit(lease)?;
-        if works(&before) || works(&after) {
+        if works(&before) || works(&after) || stands_in(&before) || stands_in(&after) {
             return Ok(());
         }
         ensure!(
@@ -701,12 +767,19 @@ impl Simulation {
 
 /// Whether a session may be given this endpoint: one that it has tried only if no other is left.
 fn may_use(role: &Role, tried: &Tried, roles: &[Role]) -> bool {
-    let is_another_left = || {
-        roles
-            .iter()
-            .any(|other| other.works && !tried.contains(other.id))
-    };
-    role.works && (!tried.contains(role.id) || !is_another_left())
+    !tried.contains(role.id) || roles.iter().all(|other| tried.contains(other.id))
+}
+
+/// Whether there is a free slot that this session may be given, whatever the effective weights.
+fn is_room_for(tried: &Tried, roles: &[Role]) -> bool {
+    let mut roomy = roles.iter().filter(|role| role.has_room);
+    roomy.any(|role| may_use(role, tried, roles))
+}
+
+/// Whether an endpoint that works can take this session, so that one at effective weight 0 is not to.
+fn is_anyone_open(tried: &Tried, roles: &[Role]) -> bool {
+    let mut working = roles.iter().filter(|role| role.works);
+    working.any(|role| role.has_room && may_use(role, tried, roles))
 }
 
 fn is_in_service(spec: &EndpointSpec) -> bool {

@@ -1,15 +1,17 @@
 //! Hash of a key: the same key goes to the same endpoint for as long as that can be used.
 //!
-//! `source-hash` is the same thing; who makes the key knows what it is of. An endpoint that is worth less than its
-//! weight, because it fades or warms up, is given that part of its keys, always the same ones. A key whose owner is not
-//! open goes to the substitute: the best bid among the open ones, which is where it would go if the owner left.
+//! `source-hash` is the same thing; who makes the key knows what it is of. Configured weights alone decide whose a key
+//! is. An endpoint whose effective weight is above 0 has all of its keys, so that each comes home by its own traffic; at
+//! 0 they go elsewhere, but for trials. One that warms up is given a part of them that only grows, so that each key
+//! moves back once. A key whose owner is not open goes to the substitute: the best bid among the open ones, which is
+//! where it would go if the owner left.
 
 use std::sync::Arc;
 
 use fastrand::Rng;
 
 use super::slots::{Slot, scatter};
-use super::{Balancer, SlotTable};
+use super::{Balancer, SlotTable, only_open};
 use crate::cluster::{ClusterSpec, HashPolicy};
 use crate::condition::SHARE_SCALE;
 use crate::snapshot::Field;
@@ -51,7 +53,12 @@ impl Hash {
         let best = |is_candidate: &dyn Fn(usize) -> bool| self.slots.best(slot, is_candidate);
         best(&|position| is_wanted(field, key, bound, position))
             .or_else(|| best(&|position| is_under(field, bound, position)))
-            .or_else(|| best(&|position| field.is_open(position)))
+            .or_else(|| self.best_open(field, key))
+    }
+
+    fn best_open(&self, field: &Field<'_>, key: HashKey) -> Option<usize> {
+        let is_open = |position| field.is_open(position);
+        self.slots.best(Slot::of(key), is_open)
     }
 
     fn bound(&self, field: &Field<'_>) -> Option<Bound> {
@@ -76,12 +83,37 @@ impl Balancer for Hash {
         self.choose(field, field.key?)
     }
 
+    /// No part, no bound: whoever is open and has the best bid.
+    fn pick_fallback(&self, field: &Field<'_>, rng: &mut Rng) -> Option<usize> {
+        let key = field.key.unwrap_or_else(|| HashKey(rng.u64(..)));
+        loop {
+            let chosen = self.best_open(field, key)?;
+            if field.reserve(chosen) {
+                return Some(chosen);
+            }
+        }
+    }
+
+    fn preview_fallback(&self, field: &Field<'_>) -> Option<usize> {
+        field
+            .key
+            .map_or_else(|| only_open(field), |key| self.best_open(field, key))
+    }
+
+    fn fallback_reason(&self, field: &Field<'_>, position: usize) -> String {
+        self.reason(field, position)
+    }
+
+    fn is_gradual(&self) -> bool {
+        false
+    }
+
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
         let Some(key) = field.key else {
             return "there is no key: one of these at random".into();
         };
         if self.slots.owner(Slot::of(key)) == Some(position) {
-            "owns the key, but takes only a part of its keys at present".into()
+            "owns the key, but takes only a part of its keys while it warms up".into()
         } else {
             "owns other keys".into()
         }
@@ -89,7 +121,7 @@ impl Balancer for Hash {
 
     /// Only with a key that would be its own if it were up: another one's would have to move for it.
     fn may_try(&self, field: &Field<'_>, position: usize) -> bool {
-        let is_candidate = |other| other == position || field.snapshot.share(other) > 0;
+        let is_candidate = |other| other == position || field.share(other) > 0;
         field
             .key
             .is_none_or(|key| self.slots.best(Slot::of(key), is_candidate) == Some(position))
@@ -129,20 +161,20 @@ fn part_of(key: HashKey, whole: u32) -> u32 {
 #[derive(Clone, Copy)]
 struct Bound {
     percent: u128,
-    /// Leases on all usable endpoints, the coming one included.
+    /// Leases on all endpoints with a share, the coming one included.
     leases: u128,
-    /// The sum of all usable endpoints' shares.
+    /// The sum of these shares.
     shares: u128,
 }
 
 impl Bound {
     fn of(field: &Field<'_>, percent: u32) -> Self {
-        let usable = (0..field.len()).filter(|&position| field.snapshot.share(position) > 0);
+        let usable = (0..field.len()).filter(|&position| field.share(position) > 0);
         let (leases, shares) = usable.fold((1, 0), |(leases, shares), position| {
             let in_flight = u128::from(field.in_flight(position));
             (
                 leases + in_flight,
-                shares + u128::from(field.snapshot.share(position)),
+                shares + u128::from(field.share(position)),
             )
         });
         Self {
@@ -154,7 +186,7 @@ impl Bound {
 
     /// Whether it holds less than ⌈percent × leases × share / shares⌉.
     fn admits(self, field: &Field<'_>, position: usize) -> bool {
-        let share = u128::from(field.snapshot.share(position));
+        let share = u128::from(field.share(position));
         let most = (self.percent * self.leases * share).div_ceil((100 * self.shares).max(1));
         u128::from(field.in_flight(position)) < most
     }

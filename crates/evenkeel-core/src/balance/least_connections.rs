@@ -61,7 +61,7 @@ fn turn_among_least(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize>
         _ => {
             let mut turn = rotation.begin_turn();
             for &position in least {
-                turn.offer(position, field.snapshot.share(position));
+                turn.offer(position, field.share(position));
             }
             turn.end()
         }

@@ -30,6 +30,33 @@ pub(crate) trait Balancer: Send + Sync {
     /// Whom [`Balancer::pick`] would choose now, where that is certain. Changes nothing.
     fn preview(&self, field: &Field<'_>) -> Option<usize>;
 
+    /// The same as [`Balancer::pick`] where only endpoints are left that are not preferred: `field` is the fallback. A
+    /// draw by weight leaves the common order as it is: in that, these endpoints have no turn.
+    #[cold]
+    fn pick_fallback(&self, field: &Field<'_>, rng: &mut Rng) -> Option<usize> {
+        loop {
+            let drawn = random::draw_from_open(field, rng)?;
+            if field.reserve(drawn) {
+                return Some(drawn);
+            }
+        }
+    }
+
+    /// Whom [`Balancer::pick_fallback`] would choose now, where that is certain.
+    fn preview_fallback(&self, field: &Field<'_>) -> Option<usize> {
+        only_open(field)
+    }
+
+    /// Why an open endpoint of the fallback would or would not be chosen.
+    fn fallback_reason(&self, field: &Field<'_>, position: usize) -> String {
+        odds(field, position)
+    }
+
+    /// Whether an endpoint's part of the work follows its effective weight. Otherwise that says only 0 or not 0.
+    fn is_gradual(&self) -> bool {
+        true
+    }
+
     /// Why an open endpoint would or would not be chosen, in a few words for people.
     fn reason(&self, field: &Field<'_>, position: usize) -> String;
 

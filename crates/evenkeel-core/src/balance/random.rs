@@ -90,7 +90,7 @@ impl Urn {
 
 /// The same by summing up: O(endpoints).
 #[cold]
-fn draw_from_open(field: &Field<'_>, rng: &mut Rng) -> Option<usize> {
+pub(super) fn draw_from_open(field: &Field<'_>, rng: &mut Rng) -> Option<usize> {
     let share = |position| u64::from(field.open_share(position));
     let total: u64 = (0..field.len()).map(share).sum();
     if total == 0 {

@@ -58,7 +58,7 @@ fn turn(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
     if field.is_picky() {
         turn_of_open(rotation, field)
     } else {
-        turn_of_usable(rotation, field)
+        turn_of_all(rotation, field)
     }
 }
 
@@ -68,9 +68,9 @@ fn turn_of_open(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
     turn.end()
 }
 
-fn turn_of_usable(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
+fn turn_of_all(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
     let mut turn = rotation.begin_turn();
-    field.visit_usable(|position, share| turn.offer(position, share));
+    field.visit_shares(|position, share| turn.offer(position, share));
     turn.end()
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::world::{World, backup, cluster_spec, disabled, ejecting, endpoint};
 use crate::units::HashKey;
-use crate::{Balance, ClusterSpec, EndpointSpec, HashPolicy};
+use crate::{Balance, ClusterSpec, EndpointSpec, HashPolicy, Outcome};
 
 const KEYS: u64 = 2_000;
 
@@ -55,6 +55,53 @@ fn only_the_keys_of_an_endpoint_that_leaves_move() {
     });
     world.fail_on("b");
     assert_eq!(owners(&mut world), removed);
+}
+
+/// The keys that `name` owns.
+fn keys_of(world: &mut World, name: &str) -> Vec<u64> {
+    let owners = owners(world);
+    (0..KEYS)
+        .zip(owners)
+        .filter_map(|(key, owner)| (owner == name).then_some(key))
+        .collect()
+}
+
+fn serve(world: &mut World, key: u64) -> String {
+    let mut lease = world.lease_for(key);
+    let name = lease.name().to_string();
+    lease.established(world.now);
+    lease.finish(Outcome::Completed, world.now);
+    name
+}
+
+/// Fault: at 1 of 5, an endpoint had a fifth of its keys; the clients of the others raised nothing and never came home.
+#[test]
+fn every_key_comes_home_by_its_own_traffic_alone() {
+    let endpoints = || vec![endpoint("a", 5), endpoint("b", 5)];
+    let keys = keys_of(&mut World::new(hashing(endpoints())), "a");
+    for key in keys.into_iter().take(50) {
+        let mut world = World::new(hashing(endpoints()));
+        (0..5).for_each(|_| world.fail_on("a"));
+        assert_eq!(serve(&mut world, key), "b");
+        world.wait_until(1.0);
+        (0..5).for_each(|_| assert_eq!(serve(&mut world, key), "a"));
+        assert_eq!(world.status("a").effective_weight, 5);
+    }
+}
+
+/// Above 0, effective weight says nothing to a hash: all of its keys stay.
+#[test]
+fn a_fading_endpoint_keeps_all_of_its_keys_until_it_is_at_zero() {
+    let mut world = World::new(hashing(abcd()));
+    let before = owners(&mut world);
+    world.fail_on("b");
+    assert_eq!(world.status("b").effective_weight, 1);
+    assert_eq!(owners(&mut world), before);
+    world.fail_on("b");
+    let faded = owners(&mut world);
+    assert!(faded.iter().all(|owner| owner != "b"));
+    let moved = before.iter().zip(&faded).filter(|(old, new)| old != new);
+    assert!(moved.into_iter().all(|(old, _)| old == "b"));
 }
 
 /// Fault #21 and #27: a new endpoint takes its part from all, and nothing moves between the old ones.

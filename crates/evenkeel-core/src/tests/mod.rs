@@ -9,6 +9,7 @@ mod availability;
 mod balancing;
 mod ejection;
 mod explain;
+mod fallback;
 mod hashing;
 mod limits;
 mod reload;
