@@ -27,7 +27,7 @@ const LINGER_SILENCE_MAX: Duration = Duration::from_secs(5);
 const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How much of what a peer goes on sending is read and thrown away meanwhile.
-const LINGER_BYTES_MAX: u64 = 16 << 20;
+pub(super) const LINGER_BYTES_MAX: u64 = 16 << 20;
 
 /// Bytes thrown away in one turn, so that the other sessions get theirs.
 pub(super) const DISCARD_PER_TURN: u64 = (READ_BUFFER_BYTES * READS_PER_TURN_MAX) as u64;

@@ -15,7 +15,7 @@ use evenkeel_core::units::Time;
 use evenkeel_core::{Failure, Outcome};
 use evenkeel_reactor::{Fate, Flow, Pump, Stream, discard};
 
-use super::ending::{Close, DISCARD_PER_TURN};
+use super::ending::{Close, DISCARD_PER_TURN, LINGER_BYTES_MAX};
 use super::seek::reason_of_failure;
 use super::{Session, State, after};
 use crate::telemetry::reason::Reason;
@@ -43,8 +43,11 @@ enum Carried {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Client {
     Listening,
-    /// It has ended its stream and then gone: whatever comes for it is thrown away.
-    Gone,
+    /// It has ended its stream and then gone: whatever comes for it is thrown away. So many bytes since its request last
+    /// moved.
+    Gone {
+        thrown_away: u64,
+    },
 }
 
 /// Where both directions stand after a run.
@@ -123,10 +126,16 @@ impl Session {
             }
         }
         // The request first: if the endpoint refuses it, the run of the answer finds out how the endpoint ended.
+        let before = self.up.moved();
         let up = self.up.run(&mut self.downstream, endpoint, buffer);
-        let down = match relay.client {
+        let down = match &mut relay.client {
             Client::Listening => self.down.run(endpoint, &mut self.downstream, buffer),
-            Client::Gone => throw_away(endpoint, buffer),
+            Client::Gone { thrown_away } => {
+                if self.up.moved() > before {
+                    *thrown_away = 0;
+                }
+                throw_away(endpoint, buffer, thrown_away)
+            }
         };
         Flows { up, down }
     }
@@ -261,10 +270,16 @@ impl Session {
         let State::Relaying(relay) = &mut self.state else {
             return Fate::Keep;
         };
-        relay.client = Client::Gone;
+        let thrown_away = match relay.client {
+            Client::Listening => 0,
+            Client::Gone { thrown_away } => thrown_away,
+        };
+        relay.client = Client::Gone { thrown_away };
         match flows.up {
             Flow::Ended => self.linger_for_endpoint(Reason::ClientReset, work),
             Flow::SinkBroken => self.end(Reason::ClientReset, work),
+            // The endpoint sends on and on, and reads nothing.
+            _ if thrown_away >= LINGER_BYTES_MAX => self.end(Reason::ClientReset, work),
             _ => self.yield_if_more(flows, work),
         }
     }
@@ -335,8 +350,9 @@ const fn is_over(flow: Flow) -> bool {
 }
 
 /// Reads what the endpoint sends to a client that has gone, so that it can go on reading the request.
-fn throw_away(endpoint: &mut Stream, buffer: &mut [u8]) -> Flow {
-    discard(endpoint, buffer, DISCARD_PER_TURN);
+fn throw_away(endpoint: &mut Stream, buffer: &mut [u8], thrown_away: &mut u64) -> Flow {
+    let (count, _) = discard(endpoint, buffer, DISCARD_PER_TURN);
+    *thrown_away += count;
     if endpoint.is_readable() {
         Flow::Yielding
     } else {

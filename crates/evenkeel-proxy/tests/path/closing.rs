@@ -110,6 +110,29 @@ fn a_client_that_closes_and_refuses_the_answer_has_still_said_all() {
     assert_eq!(world.next_record().bytes_up, 40_001);
 }
 
+/// The client sends more than its endpoint reads, ends and goes. The endpoint only sends, without end: it is not listened to
+/// for ever, although its client's request is whole.
+#[test]
+fn an_endpoint_that_floods_a_client_that_has_gone_is_reset() {
+    let (endpoint, accepted) = handing_over();
+    let world = World::of(&[&endpoint]);
+    let (mut client, mut upstream) = connected(&world, &accepted);
+
+    client
+        .set_write_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    while client.write_all(&[1; 1 << 16]).is_ok() {}
+    client.shutdown(Shutdown::Write).unwrap();
+    eventually("the client's end has arrived at the proxy", || {
+        read_exactly(&mut upstream, 1 << 17);
+        kernel_state(&client) == FIN_WAIT2
+    });
+    drop(client);
+
+    while upstream.write_all(&[2; 1 << 16]).is_ok() {}
+    assert_eq!(world.next_record().reason, Reason::ClientReset);
+}
+
 /// The endpoint answers and closes outright; the client gets all of it and its end.
 #[test]
 fn an_endpoint_may_send_and_close() {
