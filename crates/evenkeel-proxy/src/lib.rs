@@ -16,7 +16,7 @@ mod upstream;
 mod worker;
 
 pub use listener::Holder;
-pub use proxy::{ListenerStatus, Proxy, RouteAnswer, StartError};
+pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus, StartError};
 
 use telemetry::record::SessionRecord;
 

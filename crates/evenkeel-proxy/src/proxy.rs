@@ -10,7 +10,9 @@ use std::thread::{self, JoinHandle};
 
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Cluster, Explanation, Request, Tried};
-use evenkeel_reactor::{Clock, Listener, Mail, Worker};
+use evenkeel_reactor::{
+    Clock, Listener, Mail, PipeBudget, Pipes, SpliceCounts, Worker, can_splice,
+};
 use parking_lot::Mutex;
 
 use crate::SessionSink;
@@ -87,6 +89,23 @@ pub struct ListenerStatus {
     pub accepted: u64,
 }
 
+/// What splicing came to since the start, over all workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpliceStatus {
+    /// Bytes that went through pipes.
+    pub bytes: u64,
+    /// Pipes there are now.
+    pub pipes: usize,
+    /// The most there may be; 0 where the kernel cannot splice.
+    pub pipes_max: usize,
+    /// How often bytes were copied because all pipes were in use.
+    pub over_budget: u64,
+    /// How often bytes were copied because the kernel refused a pipe.
+    pub refused: u64,
+    /// Pipes that the kernel made smaller than asked for.
+    pub smaller: u64,
+}
+
 /// The answer to a dry run.
 pub struct RouteAnswer {
     /// The cluster a session would go to.
@@ -98,6 +117,7 @@ pub struct RouteAnswer {
 struct WorkerHandle {
     mailbox: WorkerMailbox,
     index: Arc<SessionIndex>,
+    spliced: Arc<SpliceCounts>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -106,6 +126,7 @@ pub struct Proxy {
     clock: Clock,
     listeners: Vec<Arc<ListenerState>>,
     clusters: Vec<Arc<Cluster>>,
+    pipes: Arc<PipeBudget>,
     workers: Vec<WorkerHandle>,
 }
 
@@ -135,6 +156,7 @@ impl Proxy {
             clock,
             listeners: listeners.collect(),
             clusters: tiers.iter().map(|tier| Arc::clone(&tier.cluster)).collect(),
+            pipes: pipe_budget(settings.process.splice_pipes_max),
             workers: Vec::new(),
         };
         proxy.start_workers(bound, settings.process.workers, &sink)?;
@@ -171,6 +193,22 @@ impl Proxy {
             .iter()
             .map(|worker| worker.index.count(endpoint))
             .sum()
+    }
+
+    /// What splicing came to.
+    pub fn spliced(&self) -> SpliceStatus {
+        let none = SpliceStatus {
+            pipes: self.pipes.open(),
+            pipes_max: self.pipes.pipes_max(),
+            ..SpliceStatus::default()
+        };
+        self.workers.iter().fold(none, |sum, worker| SpliceStatus {
+            bytes: sum.bytes + worker.spliced.bytes(),
+            over_budget: sum.over_budget + worker.spliced.over_budget(),
+            refused: sum.refused + worker.spliced.refused(),
+            smaller: sum.smaller + worker.spliced.smaller(),
+            ..sum
+        })
     }
 
     /// The time by which clusters and sessions count.
@@ -247,7 +285,8 @@ impl Proxy {
             .collect();
         for number in 0..count {
             let sockets = sockets.iter_mut().filter_map(Iterator::next);
-            let worker = start_worker(number, self.clock, &self.listeners, sockets, sink);
+            let pipes = Pipes::new(Arc::clone(&self.pipes));
+            let worker = start_worker(number, self.clock, &self.listeners, sockets, pipes, sink);
             // Dropping the proxy closes the workers before it.
             self.workers
                 .push(worker.map_err(|source| StartError::Worker { number, source })?);
@@ -268,6 +307,15 @@ impl Drop for Proxy {
         self.close();
         self.join();
     }
+}
+
+/// Pipes for all workers; none where the kernel cannot splice as it should.
+fn pipe_budget(pipes_max: usize) -> Arc<PipeBudget> {
+    if pipes_max > 0 && !can_splice() {
+        tracing::info!("this kernel cannot splice without blocking: all bytes are copied");
+        return PipeBudget::new(0);
+    }
+    PipeBudget::new(pipes_max)
 }
 
 fn routes(
@@ -291,6 +339,7 @@ fn start_worker(
     clock: Clock,
     listeners: &[Arc<ListenerState>],
     sockets: impl Iterator<Item = Listener>,
+    pipes: Pipes,
     sink: &Arc<dyn SessionSink>,
 ) -> io::Result<WorkerHandle> {
     let mailbox = WorkerMailbox::new()?;
@@ -301,10 +350,12 @@ fn start_worker(
         index: Arc::clone(&index),
         random: fastrand::Rng::new(),
     };
+    let spliced = pipes.counts();
     let mut worker = Worker::new(
         SessionHandler::new(listeners.to_vec(), shared),
         mailbox.clone(),
         clock,
+        pipes,
     )?;
     for (listener, socket) in (0..).zip(sockets) {
         worker.listen(listener, socket)?;
@@ -315,6 +366,7 @@ fn start_worker(
     Ok(WorkerHandle {
         mailbox,
         index,
+        spliced,
         thread: Mutex::new(Some(thread)),
     })
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::ClusterSpec;
+pub use evenkeel_reactor::Splice;
 
 /// Everything that one process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub struct Settings {
 pub struct ProcessSettings {
     /// Reactor workers; at least 1, at most [`ProcessSettings::WORKERS_MAX`]. It never grows with load.
     pub workers: usize,
+    /// Pipes that all workers together may have for splicing; 0 copies everything. At most
+    /// [`ProcessSettings::SPLICE_PIPES_MAX`].
+    pub splice_pipes_max: usize,
     /// How long a graceful stop lets sessions finish before it closes them.
     pub stop_deadline: Duration,
     /// The Unix socket for `status`, `route` and `stop`; `None` turns it off.
@@ -37,6 +41,8 @@ pub struct ProcessSettings {
 impl ProcessSettings {
     /// The most workers one process may be given.
     pub const WORKERS_MAX: usize = 1024;
+    /// The most pipes: 64 GiB of bytes behind readers that have all stopped.
+    pub const SPLICE_PIPES_MAX: usize = 65_536;
 }
 
 /// Where a line per session goes, and in which form.
@@ -81,6 +87,8 @@ pub struct ListenerSettings {
     pub to: Arc<str>,
     /// How long a client may take for what.
     pub timeouts: ListenerTimeouts,
+    /// Whether what moves in bulk is spliced.
+    pub splice: Splice,
     /// Sent to a client when no endpoint could serve it.
     pub failure_reply: Option<FailureReply>,
     /// Sent to a client that sends nothing usable (nothing but white space before its end of stream, or nothing within

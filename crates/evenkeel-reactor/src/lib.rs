@@ -9,6 +9,7 @@
 
 mod accept;
 mod mailbox;
+mod pipe;
 mod poller;
 mod pump;
 mod slots;
@@ -20,8 +21,12 @@ mod worker;
 
 pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX};
 pub use mailbox::{MAIL_MAX, MAIL_RESERVE, Mail, Mailbox};
+pub use pipe::{PIPE_BYTES_MAX, PIPE_BYTES_MIN, PipeBudget, Pipes, SpliceCounts, can_splice};
 pub use poller::{EVENTS_PER_TURN_MAX, Readiness, Tag};
-pub use pump::{Flow, Pump, READS_PER_TURN_MAX, discard};
+pub use pump::{
+    BYTES_PER_TURN_MAX, FULL_READS_TO_SPLICE, Flow, Gear, Pump, READS_PER_TURN_MAX,
+    SMALL_FILLS_TO_COPY, Splice, discard,
+};
 pub use slots::{Key, Slots};
 pub use socket::{
     BACKLOG_MAX, Fault, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, Listener, Received, Remote, Sent,

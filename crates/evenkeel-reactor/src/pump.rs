@@ -1,14 +1,116 @@
-//! One direction of a relay: from one stream to another through the worker's read buffer.
+//! One direction of a relay: from one stream to another, through the worker's read buffer or, in bulk, through a pipe.
 //!
-//! A pump keeps only what could not be written yet, at most one read buffer full; until it has some room again it does not
+//! A pump keeps only what could not be written yet, at most one read buffer or one pipe full; until that is gone it does not
 //! read on, so that a slow reader slows its writer down. It may also keep what *was* written, to send it again to another
-//! stream, up to a limit. Carrying ends of stream and errors over is its owner's decision; the pump reports them. This is
-//! the seam where another way of moving bytes (splice, io_uring) takes over.
+//! stream, up to a limit. Carrying ends of stream and errors over is its owner's decision; the pump reports them, and its
+//! owner cannot tell how the bytes went. This is the seam where another way of moving them (io_uring) would take over.
+//!
+//! **When a pump splices.** After [`FULL_READS_TO_SPLICE`] reads in a row that filled the buffer, bytes go through a pipe; after
+//! [`SMALL_FILLS_TO_COPY`] small ones in a row they are copied again. A pipe is filled only when it is empty, so a pump changes over
+//! with nothing on its way, and the one answer "nothing now" of a pipe's two ends is never ambiguous. It is borrowed
+//! for a run and stays with the pump only while it holds something.
 
+use crate::pipe::{Pipe, Pipes};
 use crate::socket::{Fault, Received, Sent, Stream};
+use crate::worker::READ_BUFFER_BYTES;
 
 /// Reads in one run, so that a fast connection cannot starve the others: with 64 KiB each, half a MiB.
 pub const READS_PER_TURN_MAX: usize = 8;
+
+/// Bytes after which a run ends, however few reads brought them: splicing 1 MiB takes no longer than copying half of it.
+pub const BYTES_PER_TURN_MAX: u64 = 1 << 20;
+
+/// Reads in a row that fill the buffer before a direction is spliced.
+pub const FULL_READS_TO_SPLICE: i16 = 3;
+
+/// Small fills of a pipe in a row before a direction is copied again.
+pub const SMALL_FILLS_TO_COPY: u8 = 3;
+
+/// A fill below this is small: copying so little costs no more than the two further calls of splicing.
+const SMALL_FILL_BYTES: usize = 16 << 10;
+
+/// Full reads that a direction is copied for before it asks again, when there was no pipe for it: 16 MiB.
+const FULL_READS_AFTER_REFUSAL: i16 = 256;
+
+/// What a worker lends to its pumps, one after the other.
+#[derive(Debug)]
+pub struct Gear {
+    /// The read buffer; nothing in it outlives a call.
+    pub buffer: Box<[u8]>,
+    /// Pipes for what moves in bulk.
+    pub pipes: Pipes,
+}
+
+/// Whether a direction may be spliced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Splice {
+    /// As soon as it moves in bulk.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// How the next bytes are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Copied, for good.
+    Copied,
+    /// Copied, until so many reads in a row are full; below 0 after a refusal.
+    CopiedUntil { full_reads: i16 },
+    /// Spliced, until too many fills in a row are small.
+    Spliced { small_fills: u8 },
+}
+
+impl From<Splice> for Way {
+    fn from(splice: Splice) -> Self {
+        match splice {
+            Splice::Auto => Self::CopiedUntil { full_reads: 0 },
+            Splice::Off => Self::Copied,
+        }
+    }
+}
+
+impl Way {
+    /// After a read of `count` bytes.
+    fn after_read(self, count: usize) -> Self {
+        let Self::CopiedUntil { full_reads } = self else {
+            return self;
+        };
+        if count < READ_BUFFER_BYTES {
+            return Self::CopiedUntil {
+                full_reads: full_reads.min(0),
+            };
+        }
+        match full_reads + 1 {
+            FULL_READS_TO_SPLICE => Self::Spliced { small_fills: 0 },
+            full_reads => Self::CopiedUntil { full_reads },
+        }
+    }
+
+    /// After a pipe was filled with `count` bytes.
+    const fn after_fill(self, count: usize) -> Self {
+        match self {
+            Self::Spliced { small_fills } if count < SMALL_FILL_BYTES => {
+                if small_fills + 1 == SMALL_FILLS_TO_COPY {
+                    Self::CopiedUntil { full_reads: 0 }
+                } else {
+                    Self::Spliced {
+                        small_fills: small_fills + 1,
+                    }
+                }
+            }
+            Self::Spliced { .. } => Self::Spliced { small_fills: 0 },
+            copied => copied,
+        }
+    }
+
+    const fn after_refusal() -> Self {
+        Self::CopiedUntil {
+            full_reads: -FULL_READS_AFTER_REFUSAL,
+        }
+    }
+}
 
 /// Where a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +146,14 @@ pub struct Pump {
     received: u64,
     moved: u64,
     source: Source,
+    way: Way,
+    /// Outside a run only while it holds something; then nothing is in `bytes`.
+    pipe: Option<Box<Pipe>>,
 }
 
 impl Pump {
-    /// A pump that keeps up to `replay_max` bytes for a replay; 0 keeps none.
-    pub const fn new(replay_max: usize) -> Self {
+    /// A pump that keeps up to `replay_max` bytes for a replay; 0 keeps none. While it keeps any it does not splice.
+    pub fn new(replay_max: usize, splice: Splice) -> Self {
         Self {
             bytes: Vec::new(),
             sent: 0,
@@ -56,6 +161,8 @@ impl Pump {
             received: 0,
             moved: 0,
             source: Source::Open,
+            way: splice.into(),
+            pipe: None,
         }
     }
 
@@ -74,35 +181,23 @@ impl Pump {
         matches!(self.source, Source::Ended)
     }
 
-    /// What has been read but not written yet.
+    /// What has been copied but not written yet.
     pub fn unsent(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
+    /// Whether all that was read has been written, however it went.
+    pub fn is_drained(&self) -> bool {
+        self.unsent().is_empty() && self.pipe.is_none()
+    }
+
     /// Moves what can be moved now.
-    pub fn run(&mut self, from: &mut Stream, to: &mut Stream, buffer: &mut [u8]) -> Flow {
-        for _ in 0..READS_PER_TURN_MAX {
-            match self.flush(to) {
-                Flow::Yielding => {}
-                stop => return stop,
-            }
-            match self.source {
-                Source::Ended => return Flow::Ended,
-                Source::Broken(fault) => return Flow::SourceBroken(fault),
-                Source::Open if !from.is_readable() || !to.is_writable() => return Flow::Waiting,
-                Source::Open => {}
-            }
-            match self.read(from, buffer) {
-                Received::Bytes(count) => {
-                    if self.write(to, &buffer[..count]) == Sent::Broken {
-                        return Flow::SinkBroken;
-                    }
-                }
-                Received::Nothing => return Flow::Waiting,
-                Received::End | Received::Broken(_) => {}
-            }
+    pub fn run(&mut self, from: &mut Stream, to: &mut Stream, gear: &mut Gear) -> Flow {
+        let flow = self.run_share(from, to, gear);
+        if let Some(pipe) = self.pipe.take_if(|pipe| pipe.held() == 0) {
+            gear.pipes.give_back(pipe);
         }
-        self.rest(from, to)
+        flow
     }
 
     /// Reads without writing, until `bytes_max` bytes are kept.
@@ -125,6 +220,9 @@ impl Pump {
 
     /// Writes what is kept; [`Flow::Yielding`] when nothing is left to write.
     pub fn flush(&mut self, to: &mut Stream) -> Flow {
+        if self.pipe.as_ref().is_some_and(|pipe| pipe.held() > 0) {
+            return self.flush_pipe(to);
+        }
         if self.unsent().is_empty() {
             return Flow::Yielding;
         }
@@ -156,7 +254,10 @@ impl Pump {
 
     /// Starts over with a new sink, from the first byte.
     pub fn rewind(&mut self) {
-        debug_assert!(self.can_replay(), "bytes that were written are gone");
+        debug_assert!(
+            self.can_replay() && self.pipe.is_none(),
+            "bytes that were written, or spliced, are gone"
+        );
         self.sent = 0;
         self.moved = 0;
     }
@@ -167,15 +268,106 @@ impl Pump {
         self.forget_sent();
     }
 
+    fn run_share(&mut self, from: &mut Stream, to: &mut Stream, gear: &mut Gear) -> Flow {
+        let most = self.received + BYTES_PER_TURN_MAX;
+        for _ in 0..READS_PER_TURN_MAX {
+            match self.flush(to) {
+                Flow::Yielding => {}
+                stop => return stop,
+            }
+            match self.source {
+                Source::Ended => return Flow::Ended,
+                Source::Broken(fault) => return Flow::SourceBroken(fault),
+                Source::Open if !from.is_readable() || !to.is_writable() => return Flow::Waiting,
+                Source::Open if self.received >= most => return Flow::Yielding,
+                Source::Open => {}
+            }
+            match self.advance(from, to, gear) {
+                Flow::Yielding => {}
+                stop => return stop,
+            }
+        }
+        self.rest(from, to)
+    }
+
+    /// Reads once, with nothing left to write. [`Flow::Yielding`] when that brought something: bytes, or the source's end.
+    fn advance(&mut self, from: &mut Stream, to: &mut Stream, gear: &mut Gear) -> Flow {
+        if let Some(received) = self.fill(from, &mut gear.pipes) {
+            return if received == Received::Nothing {
+                Flow::Waiting
+            } else {
+                Flow::Yielding
+            };
+        }
+        let buffer = &mut gear.buffer[..];
+        match self.read(from, buffer) {
+            Received::Bytes(count) => {
+                self.way = self.way.after_read(count);
+                match self.write(to, &buffer[..count]) {
+                    Sent::Bytes(_) => Flow::Yielding,
+                    Sent::Broken => Flow::SinkBroken,
+                }
+            }
+            Received::Nothing => Flow::Waiting,
+            Received::End | Received::Broken(_) => Flow::Yielding,
+        }
+    }
+
+    /// Reads into a pipe; `None` if bytes are to be copied now.
+    fn fill(&mut self, from: &mut Stream, pipes: &mut Pipes) -> Option<Received> {
+        if !matches!(self.way, Way::Spliced { .. }) || self.replay_max > 0 {
+            return None;
+        }
+        let Some(mut pipe) = self.pipe.take().or_else(|| pipes.take()) else {
+            self.way = Way::after_refusal();
+            return None;
+        };
+        let Ok(received) = from.receive_into(&mut pipe) else {
+            pipes.count_refused();
+            pipes.give_back(pipe);
+            self.way = Way::Copied;
+            return None;
+        };
+        if let Received::Bytes(count) = received {
+            pipes.count_spliced(count);
+            self.way = self.way.after_fill(count);
+        }
+        self.note(received);
+        self.pipe = Some(pipe);
+        Some(received)
+    }
+
+    /// Writes what the pipe holds.
+    fn flush_pipe(&mut self, to: &mut Stream) -> Flow {
+        let Some(pipe) = &mut self.pipe else {
+            return Flow::Yielding;
+        };
+        // Each round moves something, or ends it.
+        while pipe.held() > 0 {
+            if !to.is_writable() {
+                return Flow::Waiting;
+            }
+            match to.send_from(pipe) {
+                Sent::Bytes(count) => self.moved += count as u64,
+                Sent::Broken => return Flow::SinkBroken,
+            }
+        }
+        Flow::Yielding
+    }
+
     fn read(&mut self, from: &mut Stream, buffer: &mut [u8]) -> Received {
         let received = from.receive(buffer);
+        self.note(received);
+        received
+    }
+
+    fn note(&mut self, received: Received) {
         match received {
             Received::Bytes(count) => self.received += count as u64,
             Received::End => self.source = Source::Ended,
             Received::Broken(fault) => self.source = Source::Broken(fault),
             Received::Nothing => {}
         }
-        received
     }
 
     fn write(&mut self, to: &mut Stream, bytes: &[u8]) -> Sent {

@@ -15,6 +15,7 @@ use rustix::net::{
     sockopt,
 };
 
+use crate::pipe::Pipe;
 use crate::poller::Readiness;
 
 /// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
@@ -211,6 +212,10 @@ pub enum Sent {
     Broken,
 }
 
+/// A socket that cannot be spliced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsupported;
+
 /// A connected, or connecting, stream.
 #[derive(Debug)]
 pub struct Stream {
@@ -338,13 +343,42 @@ impl Stream {
                 self.writable = false;
                 Sent::Bytes(0)
             }
+            Err(error) => self.sending_failed(error),
+        }
+    }
+
+    /// Moves what has arrived into an empty pipe. Only a socket that says so has nothing more: how much fits into a pipe
+    /// depends on how the bytes lie in memory.
+    ///
+    /// # Errors
+    ///
+    /// This kernel cannot splice from this kind of socket; nothing has been read.
+    pub(crate) fn receive_into(&mut self, pipe: &mut Pipe) -> Result<Received, Unsupported> {
+        match pipe.fill(&self.descriptor) {
+            Ok(0) => Ok(self.received_end()),
+            Ok(count) => Ok(Received::Bytes(count)),
+            Err(Errno::AGAIN) => {
+                self.readable = false;
+                Ok(Received::Nothing)
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(Unsupported),
             Err(error) => {
                 self.error.get_or_insert(error);
-                // Whatever arrived before can still be read, and no event announces its end again.
-                self.readable = true;
-                self.ended = true;
-                Sent::Broken
+                Ok(self.received_end())
             }
+        }
+    }
+
+    /// Writes what a pipe holds, as much as there is room for.
+    pub(crate) fn send_from(&mut self, pipe: &mut Pipe) -> Sent {
+        match pipe.drain(&self.descriptor) {
+            // Not even a short write says that there is no room left; one that moves nothing does.
+            Ok(count @ 1..) => Sent::Bytes(count),
+            Ok(_) | Err(Errno::AGAIN) => {
+                self.writable = false;
+                Sent::Bytes(0)
+            }
+            Err(error) => self.sending_failed(error),
         }
     }
 
@@ -357,6 +391,14 @@ impl Stream {
     pub fn reset_when_closed(&self) {
         // Without the option the descriptor is closed all the same.
         let _ = sockopt::set_socket_linger(&self.descriptor, Some(Duration::ZERO));
+    }
+
+    fn sending_failed(&mut self, error: Errno) -> Sent {
+        self.error.get_or_insert(error);
+        // Whatever arrived before can still be read, and no event announces its end again.
+        self.readable = true;
+        self.ended = true;
+        Sent::Broken
     }
 
     fn received_end(&mut self) -> Received {

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use crate::accept::{Acceptors, Incoming};
 use crate::mailbox::{Mail, Mailbox};
+use crate::pipe::Pipes;
 use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
+use crate::pump::Gear;
 use crate::slots::{Key, Slots};
 use crate::socket::{Listener, Stream};
 use crate::timer::{Clock, Moment, Wheel};
@@ -87,8 +89,8 @@ pub trait Handler {
 pub struct Turn<'a> {
     /// The time at which this turn of the loop began.
     pub now: Moment,
-    /// The worker's read buffer; nothing in it outlives a call.
-    pub buffer: &'a mut [u8],
+    /// What bytes are moved with.
+    pub gear: &'a mut Gear,
     poller: &'a Poller,
     timers: &'a mut Wheel,
     yielded: &'a mut Vec<Key>,
@@ -142,7 +144,7 @@ pub struct Worker<H: Handler> {
     timers: Wheel,
     yielded: Vec<Key>,
     stopping: Stopping,
-    buffer: Box<[u8]>,
+    gear: Gear,
 }
 
 impl<H: Handler> Worker<H> {
@@ -155,6 +157,7 @@ impl<H: Handler> Worker<H> {
         handler: H,
         mailbox: Mailbox<H::Message, H::Instruction>,
         clock: Clock,
+        pipes: Pipes,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.watch_input(&mailbox, Source::Mailbox)?;
@@ -170,7 +173,10 @@ impl<H: Handler> Worker<H> {
             timers: Wheel::new(now),
             yielded: Vec::new(),
             stopping: Stopping::No,
-            buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+            gear: Gear {
+                buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+                pipes,
+            },
         })
     }
 
@@ -251,7 +257,7 @@ impl<H: Handler> Worker<H> {
         };
         let mut turn = Turn {
             now: self.now,
-            buffer: &mut self.buffer,
+            gear: &mut self.gear,
             poller: &self.poller,
             timers: &mut self.timers,
             yielded: &mut self.yielded,
@@ -266,7 +272,7 @@ impl<H: Handler> Worker<H> {
     fn visit_all(&mut self, see: impl FnOnce(&mut H, &mut Turn<'_>, &mut Slots<H::Connection>)) {
         let mut turn = Turn {
             now: self.now,
-            buffer: &mut self.buffer,
+            gear: &mut self.gear,
             poller: &self.poller,
             timers: &mut self.timers,
             yielded: &mut self.yielded,

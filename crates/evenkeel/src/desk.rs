@@ -92,6 +92,7 @@ impl Desk {
             workers: self.process.workers,
             listeners: self.listeners(),
             clusters: self.clusters(),
+            splice: self.proxy.spliced().into(),
             access_log: self.telemetry.access_log_counts().map(Into::into),
         }
     }

@@ -8,6 +8,7 @@ use evenkeel_core::units::Time;
 use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus, Explanation, Failure, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::SpliceStatus;
 use crate::telemetry::access_log::AccessLogCounts;
 use crate::telemetry::counters::Tally;
 use crate::telemetry::reason::Reason;
@@ -29,6 +30,8 @@ pub struct StatusReport {
     pub listeners: Vec<ListenerReport>,
     /// In the order of the file.
     pub clusters: Vec<ClusterReport>,
+    /// What went through pipes, and what could not.
+    pub splice: SpliceReport,
     /// `None` where it is off.
     pub access_log: Option<AccessLogReport>,
 }
@@ -126,6 +129,23 @@ pub struct FailureReport {
     pub age_ms: u64,
 }
 
+/// Bytes that were spliced, and what stood in the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpliceReport {
+    /// Bytes that went through pipes since the start.
+    pub bytes: u64,
+    /// Pipes now.
+    pub pipes: usize,
+    /// The most there may be.
+    pub pipes_max: usize,
+    /// How often bytes were copied because all pipes were in use.
+    pub over_budget: u64,
+    /// How often bytes were copied because the kernel refused a pipe.
+    pub refused: u64,
+    /// Pipes that the kernel made smaller than asked for.
+    pub smaller: u64,
+}
+
 /// Lines of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessLogReport {
@@ -168,6 +188,19 @@ pub struct StopReport {
     pub sessions: u64,
     /// When it ends at the latest.
     pub deadline_ms: u64,
+}
+
+impl From<SpliceStatus> for SpliceReport {
+    fn from(status: SpliceStatus) -> Self {
+        Self {
+            bytes: status.bytes,
+            pipes: status.pipes,
+            pipes_max: status.pipes_max,
+            over_budget: status.over_budget,
+            refused: status.refused,
+            smaller: status.smaller,
+        }
+    }
 }
 
 impl From<AccessLogCounts> for AccessLogReport {

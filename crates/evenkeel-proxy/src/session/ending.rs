@@ -9,7 +9,7 @@ use std::time::Duration;
 use evenkeel_core::Outcome;
 use evenkeel_core::units::Time;
 use evenkeel_reactor::{
-    Fate, Flow, Pump, READ_BUFFER_BYTES, READS_PER_TURN_MAX, Received, Stream, discard,
+    Fate, Flow, Pump, READ_BUFFER_BYTES, READS_PER_TURN_MAX, Received, Splice, Stream, discard,
 };
 use evenkeel_wire::mysql;
 
@@ -63,7 +63,7 @@ pub(super) enum Close {
 
 impl Linger {
     fn begin(reason: Reason, attempt: Option<Attempt>, reply: &[u8]) -> Self {
-        let mut pump = Pump::new(0);
+        let mut pump = Pump::new(0, Splice::Off);
         pump.append(reply);
         Self {
             reason,
@@ -225,7 +225,7 @@ impl Session {
             None => (&mut self.downstream, Peer::Open),
         };
         let before = linger.discarded;
-        let wait = linger.advance(stream, peer, work.turn.buffer);
+        let wait = linger.advance(stream, peer, &mut work.turn.gear.buffer);
         if linger.discarded > before {
             self.moved_at = work.now();
         }

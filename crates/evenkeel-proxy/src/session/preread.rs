@@ -47,7 +47,7 @@ impl Session {
     pub(super) fn preread(&mut self, work: &mut Work<'_, '_>) -> Fate {
         let flow = self.up.gather(
             &mut self.downstream,
-            work.turn.buffer,
+            &mut work.turn.gear.buffer,
             KeySource::FIRST_LINE_MAX,
         );
         if self.is_client_gone() {

@@ -13,7 +13,7 @@
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{Failure, Outcome};
-use evenkeel_reactor::{Fate, Flow, Pump, Stream, discard};
+use evenkeel_reactor::{Fate, Flow, Gear, Pump, Stream, discard};
 
 use super::ending::{Close, DISCARD_PER_TURN, LINGER_BYTES_MAX};
 use super::seek::reason_of_failure;
@@ -99,14 +99,14 @@ impl Session {
     /// Moves what can be moved now, and acts on what that has brought to light.
     pub(super) fn relay(&mut self, work: &mut Work<'_, '_>) -> Fate {
         let before = self.bytes_seen();
-        let flows = self.run(work.turn.buffer);
+        let flows = self.run(work.turn.gear);
         if self.bytes_seen() != before {
             self.note_movement(work.now());
         }
         self.act(&flows, work)
     }
 
-    fn run(&mut self, buffer: &mut [u8]) -> Flows {
+    fn run(&mut self, gear: &mut Gear) -> Flows {
         let may_replace = self.is_answer_missing() && self.may_replace();
         let State::Relaying(relay) = &mut self.state else {
             return Flows {
@@ -117,7 +117,7 @@ impl Session {
         let endpoint = &mut relay.attempt.stream;
         // An endpoint that has gone before it was sent a byte can be replaced without a replay: look before the first write.
         if relay.asked_at.is_none() && may_replace {
-            let down = self.down.run(endpoint, &mut self.downstream, buffer);
+            let down = self.down.run(endpoint, &mut self.downstream, gear);
             if is_over(down) && self.down.received() == 0 {
                 return Flows {
                     up: Flow::Waiting,
@@ -126,16 +126,10 @@ impl Session {
             }
         }
         // The request first: if the endpoint refuses it, the run of the answer finds out how the endpoint ended.
-        let before = self.up.moved();
-        let up = self.up.run(&mut self.downstream, endpoint, buffer);
-        let down = match &mut relay.client {
-            Client::Listening => self.down.run(endpoint, &mut self.downstream, buffer),
-            Client::Gone { thrown_away } => {
-                if self.up.moved() > before {
-                    *thrown_away = 0;
-                }
-                throw_away(endpoint, buffer, thrown_away)
-            }
+        let up = self.up.run(&mut self.downstream, endpoint, gear);
+        let down = match relay.client {
+            Client::Listening => self.down.run(endpoint, &mut self.downstream, gear),
+            Client::Gone => throw_away(endpoint, &mut gear.buffer),
         };
         Flows { up, down }
     }
@@ -341,7 +335,7 @@ impl Session {
 
 /// Whether everything, with the end of stream, has been handed to the kernel of the other side.
 fn is_delivered(pump: &Pump) -> bool {
-    pump.has_source_ended() && pump.unsent().is_empty()
+    pump.has_source_ended() && pump.is_drained()
 }
 
 /// Whether nothing more will come of the source.

@@ -99,7 +99,7 @@ impl Session {
     pub(super) fn replace(&mut self, reason: Reason, work: &mut Work<'_, '_>) -> Fate {
         self.tries.last_failure = Some(reason);
         self.up.rewind();
-        self.down = Pump::new(0);
+        self.down = Pump::new(0, self.listener.settings.splice);
         self.seek(work)
     }
 

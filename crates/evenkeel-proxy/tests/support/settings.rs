@@ -7,7 +7,7 @@ use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
-    LogFormat, ProcessSettings, Settings,
+    LogFormat, ProcessSettings, Settings, Splice,
 };
 
 /// Only a fault makes anything wait that long.
@@ -18,6 +18,7 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
     Settings {
         process: ProcessSettings {
             workers: 2,
+            splice_pipes_max: 64,
             stop_deadline: PATIENCE,
             control_socket: None,
         },
@@ -30,6 +31,7 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
             bind: ([127, 0, 0, 1], 0).into(),
             to: "cluster".into(),
             timeouts: timeouts(),
+            splice: Splice::Auto,
             failure_reply: None,
             empty_reply: None,
         }],

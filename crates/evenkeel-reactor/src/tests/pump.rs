@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
-use super::support::{Pair, buffer};
-use crate::{Flow, Pump, READ_BUFFER_BYTES, READS_PER_TURN_MAX, Stream};
+use super::support::{Pair, buffer, gear, pipes};
+use crate::{Flow, Pump, READ_BUFFER_BYTES, READS_PER_TURN_MAX, Splice, Stream};
 
 /// A source with that much to read.
 fn full_source(bytes: usize) -> Pair {
@@ -18,25 +18,26 @@ fn full_source(bytes: usize) -> Pair {
 #[test]
 fn a_run_takes_no_more_than_its_share() {
     let (mut source, mut sink) = (full_source(200_000), Pair::connected());
-    let mut pump = Pump::new(0);
-    let mut small = [0; 1000];
+    let mut pump = Pump::new(0, Splice::Auto);
+    let mut gear = gear(pipes(0));
+    gear.buffer = vec![0; 1000].into_boxed_slice();
     assert_eq!(
-        pump.run(&mut source.stream, &mut sink.stream, &mut small),
+        pump.run(&mut source.stream, &mut sink.stream, &mut gear),
         Flow::Yielding
     );
-    assert_eq!(pump.moved(), (small.len() * READS_PER_TURN_MAX) as u64);
+    assert_eq!(pump.moved(), (1000 * READS_PER_TURN_MAX) as u64);
 }
 
 /// A sink that takes nothing more stops the reading: at most one read is kept in memory.
 #[test]
 fn a_stalled_sink_stops_the_reading() {
     let mut sink = Pair::connected();
-    let mut pump = Pump::new(0);
-    let mut buffer = buffer();
+    let mut pump = Pump::new(0, Splice::Off);
+    let mut gear = gear(pipes(0));
     let mut source = full_source(100_000);
     while sink.stream.is_writable() {
         source.note_until(Stream::is_readable);
-        pump.run(&mut source.stream, &mut sink.stream, &mut buffer);
+        pump.run(&mut source.stream, &mut sink.stream, &mut gear);
         if !source.stream.is_readable() {
             source.peer.write_all(&[7; 100_000]).unwrap();
         }
@@ -44,7 +45,7 @@ fn a_stalled_sink_stops_the_reading() {
     assert!(pump.unsent().len() <= READ_BUFFER_BYTES);
     let received = pump.received();
     assert_eq!(
-        pump.run(&mut source.stream, &mut sink.stream, &mut buffer),
+        pump.run(&mut source.stream, &mut sink.stream, &mut gear),
         Flow::Waiting
     );
     assert_eq!(pump.received(), received);
@@ -52,7 +53,7 @@ fn a_stalled_sink_stops_the_reading() {
     // Once there is room again all of it arrives.
     sink.peer.set_nonblocking(true).unwrap();
     source.peer.shutdown(Shutdown::Write).unwrap();
-    let (mut arrived, mut block) = (0, buffer.clone());
+    let (mut arrived, mut block) = (0, buffer());
     loop {
         while let Ok(count @ 1..) = sink.peer.read(&mut block) {
             arrived += count as u64;
@@ -62,7 +63,7 @@ fn a_stalled_sink_stops_the_reading() {
         } else {
             source.note_until(Stream::is_readable);
         }
-        if pump.run(&mut source.stream, &mut sink.stream, &mut buffer) == Flow::Ended {
+        if pump.run(&mut source.stream, &mut sink.stream, &mut gear) == Flow::Ended {
             break;
         }
     }
@@ -79,15 +80,15 @@ fn a_stalled_sink_stops_the_reading() {
 fn a_replay_starts_from_the_first_byte() {
     let (mut source, mut first, mut second) =
         (full_source(3000), Pair::connected(), Pair::connected());
-    let mut pump = Pump::new(4000);
+    let mut pump = Pump::new(4000, Splice::Auto);
     assert_eq!(
-        pump.run(&mut source.stream, &mut first.stream, &mut buffer()),
+        pump.run(&mut source.stream, &mut first.stream, &mut gear(pipes(1))),
         Flow::Waiting
     );
     assert!(pump.can_replay());
     pump.rewind();
     assert_eq!(
-        pump.run(&mut source.stream, &mut second.stream, &mut buffer()),
+        pump.run(&mut source.stream, &mut second.stream, &mut gear(pipes(1))),
         Flow::Waiting
     );
     assert_eq!(pump.moved(), 3000);
@@ -103,9 +104,9 @@ fn a_replay_holds_as_much_as_its_limit() {
         let (mut source, mut sink) = (full_source(sent), Pair::connected());
         source.peer.shutdown(Shutdown::Write).unwrap();
         source.note_until(Stream::is_end_announced);
-        let mut pump = Pump::new(4000);
+        let mut pump = Pump::new(4000, Splice::Auto);
         assert_eq!(
-            pump.run(&mut source.stream, &mut sink.stream, &mut buffer()),
+            pump.run(&mut source.stream, &mut sink.stream, &mut gear(pipes(0))),
             Flow::Ended
         );
         assert_eq!((pump.moved(), pump.can_replay()), (sent as u64, can_replay));
@@ -116,8 +117,8 @@ fn a_replay_holds_as_much_as_its_limit() {
 #[test]
 fn beyond_the_limit_nothing_is_kept() {
     let (mut source, mut sink) = (full_source(5000), Pair::connected());
-    let mut pump = Pump::new(4000);
-    pump.run(&mut source.stream, &mut sink.stream, &mut buffer());
+    let mut pump = Pump::new(4000, Splice::Auto);
+    pump.run(&mut source.stream, &mut sink.stream, &mut gear(pipes(1)));
     assert_eq!(pump.moved(), 5000);
     assert!(!pump.can_replay());
     assert!(pump.unsent().is_empty());

@@ -5,9 +5,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::pipe::{PipeBudget, Pipes};
 use crate::poller::{Batch, Poller, read_event};
 use crate::{
-    Clock, Fate, Handler, Key, Listener, Mail, Mailbox, READ_BUFFER_BYTES, Readiness, Remote,
+    Clock, Fate, Gear, Handler, Key, Listener, Mail, Mailbox, READ_BUFFER_BYTES, Readiness, Remote,
     Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
 };
 
@@ -133,7 +134,7 @@ impl Running {
             on_ready,
             fired: None,
         };
-        let mut worker = Worker::new(handler, mailbox.clone(), Clock::start()).unwrap();
+        let mut worker = Worker::new(handler, mailbox.clone(), Clock::start(), pipes(0)).unwrap();
         worker.listen(0, listener).unwrap();
         let thread = thread::spawn(move || worker.run().unwrap());
         Self {
@@ -203,6 +204,15 @@ impl Pair {
         pair
     }
 
+    /// Takes in the events that are there.
+    pub(super) fn note_now(&mut self) {
+        let mut batch = Batch::new();
+        self.poller.wait(&mut batch, Some(Duration::ZERO)).unwrap();
+        for event in &batch {
+            self.stream.note(read_event(event).1);
+        }
+    }
+
     /// Takes in events until the stream is so.
     pub(super) fn note_until(&mut self, is_so: impl Fn(&Stream) -> bool) {
         while !is_so(&self.stream) {
@@ -224,4 +234,17 @@ impl Pair {
 /// A buffer like a worker's.
 pub(super) fn buffer() -> Vec<u8> {
     vec![0; READ_BUFFER_BYTES]
+}
+
+/// At most so many pipes.
+pub(super) fn pipes(most: usize) -> Pipes {
+    Pipes::new(PipeBudget::new(most))
+}
+
+/// A worker's gear with these pipes.
+pub(super) fn gear(pipes: Pipes) -> Gear {
+    Gear {
+        buffer: buffer().into_boxed_slice(),
+        pipes,
+    }
 }

@@ -11,9 +11,9 @@ use crate::{Fate, Mail, Received};
 fn echoing() -> Running {
     Running::with(Box::new(|turn, _, stream, _| {
         while stream.is_readable() {
-            match stream.receive(turn.buffer) {
+            match stream.receive(&mut turn.gear.buffer) {
                 Received::Bytes(count) => {
-                    stream.send(&turn.buffer[..count]);
+                    stream.send(&turn.gear.buffer[..count]);
                 }
                 Received::Nothing => break,
                 Received::End | Received::Broken(_) => return Fate::Remove,

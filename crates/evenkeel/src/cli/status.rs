@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use clap::Args;
 use evenkeel_proxy::control::protocol::Request;
 use evenkeel_proxy::control::report::{
-    AccessLogReport, ClusterReport, EndpointReport, ListenerReport, Phase, StatusReport,
+    AccessLogReport, ClusterReport, EndpointReport, ListenerReport, Phase, SpliceReport,
+    StatusReport,
 };
 
 use super::running::{Refused, Which};
@@ -47,8 +48,9 @@ pub fn render(report: &StatusReport) -> String {
         text.push_str(&cluster_headline(cluster));
         text.push_str(&endpoints(&cluster.endpoints));
     }
+    text.push('\n');
+    text.push_str(&spliced(report.splice));
     if let Some(log) = report.access_log {
-        text.push('\n');
         text.push_str(&access_log(log));
     }
     text
@@ -65,6 +67,17 @@ fn headline(report: &StatusReport) -> String {
         report.pid,
         span(report.uptime_ms),
         report.workers
+    )
+}
+
+fn spliced(splice: SpliceReport) -> String {
+    format!(
+        "spliced: {} through pipes, {} of at most {} open; no pipe: {} times over the limit, {} refused by the kernel\n",
+        bytes(splice.bytes),
+        splice.pipes,
+        splice.pipes_max,
+        splice.over_budget,
+        splice.refused
     )
 }
 
@@ -254,6 +267,12 @@ mod tests {
                     },
                 ],
             }],
+            splice: SpliceReport {
+                bytes: 3 << 30,
+                pipes: 2,
+                pipes_max: 256,
+                ..SpliceReport::default()
+            },
             access_log: Some(AccessLogReport {
                 written: 114,
                 dropped: 0,
@@ -276,6 +295,7 @@ CLUSTER databases: 0 of at most 1024 waiting
   db2       10.0.0.11:3307  ejected for 4.5s       3          0          0       120          118         5  refused, 1m 05s ago
   spare     10.0.0.11:3308  up, backup             3          3        2/8       120          118         0  -
 
+spliced: 3.0 GiB through pipes, 2 of at most 256 open; no pipe: 0 times over the limit, 0 refused by the kernel
 access log: 114 lines written, 0 dropped
 ";
         assert_eq!(render(&world()), page);

@@ -11,7 +11,7 @@ use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPolicy, TrialPolicy};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, ProcessSettings, Settings,
+    LogDestination, LogFormat, ProcessSettings, Settings, Splice,
 };
 
 use super::diagnostics::Located;
@@ -24,6 +24,8 @@ use super::surroundings::Surroundings;
 use super::values::WordOrPath;
 use super::words::{BalanceName, LogLevel};
 
+/// A quarter of a GiB at most lies in that many, behind readers that have all stopped.
+const SPLICE_PIPES_MAX: usize = 256;
 const STOP_DEADLINE: Duration = Duration::from_secs(25);
 const CONNECT: Duration = Duration::from_secs(2);
 const QUEUE: Duration = Duration::from_secs(5);
@@ -63,6 +65,7 @@ fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> Pro
             &written.workers,
             surroundings.cores.clamp(1, ProcessSettings::WORKERS_MAX),
         ),
+        splice_pipes_max: count(&written.splice_pipes_max, SPLICE_PIPES_MAX),
         stop_deadline: limit(&[&written.stop_deadline], Some(STOP_DEADLINE))
             .unwrap_or(STOP_DEADLINE),
         control_socket: match written.control_socket.as_ref().map(|socket| &socket.value) {
@@ -100,6 +103,7 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
         bind: written.bind.as_ref()?.value,
         to: name(written.to.as_ref()?),
         timeouts: listener_timeouts(&written.timeouts, defaults),
+        splice: or(&written.splice, Splice::default()),
         failure_reply: written.failure_reply.as_ref().map(failure_reply),
         empty_reply: written
             .empty_reply

@@ -60,6 +60,7 @@ impl TableText {
 fn process(process: &ProcessSettings) -> TableText {
     TableText::new("process")
         .line("workers", process.workers)
+        .line("splice_pipes_max", process.splice_pipes_max)
         .line("stop_deadline", duration(process.stop_deadline))
         .line(
             "control_socket",
@@ -95,6 +96,7 @@ fn listener(listener: &ListenerSettings) -> TableText {
         .line("protocol", word(Protocol::Tcp))
         .line("to", quoted(&listener.to))
         .line("timeouts", timeouts)
+        .line("splice", word(listener.splice))
         .optional(
             "failure_reply",
             listener.failure_reply.as_ref().map(failure_reply),

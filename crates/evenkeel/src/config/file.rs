@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::WhenNone;
-use evenkeel_proxy::settings::{KeySource, LogFormat};
+use evenkeel_proxy::settings::{KeySource, LogFormat, Splice};
 use toml::de::DeTable;
 
 use super::diagnostics::{FileId, Located, Problems, Span};
@@ -46,6 +46,7 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) workers: Maybe<u64>,
+    pub(super) splice_pipes_max: Maybe<u64>,
     pub(super) stop_deadline: MaybeLimit<Duration>,
     pub(super) control_socket: Maybe<WordOrPath>,
 }
@@ -77,6 +78,7 @@ pub(super) struct Listener {
     pub(super) bind: Maybe<SocketAddr>,
     pub(super) to: Maybe<String>,
     pub(super) timeouts: Timeouts,
+    pub(super) splice: Maybe<Splice>,
     pub(super) failure_reply: Option<Reply>,
     pub(super) empty_reply: Maybe<String>,
 }
@@ -204,6 +206,7 @@ impl Process {
     fn read(table: &TableReader<'_>) -> Self {
         Self {
             workers: table.whole("workers"),
+            splice_pipes_max: table.whole("splice_pipes_max"),
             stop_deadline: table.duration("stop_deadline"),
             control_socket: table.word_or_path("control_socket"),
         }
@@ -250,6 +253,7 @@ impl Listener {
             bind: table.address("bind"),
             to: table.string("to"),
             timeouts: Timeouts::inside(&table),
+            splice: table.word("splice"),
             failure_reply: table.word_or_table("failure_reply").and_then(Reply::read),
             empty_reply: table.text("empty_reply"),
         }

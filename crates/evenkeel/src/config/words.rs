@@ -1,7 +1,7 @@
 //! The closed lists of words that some keys take.
 
 use evenkeel_core::WhenNone;
-use evenkeel_proxy::settings::{KeySource, LogFormat};
+use evenkeel_proxy::settings::{KeySource, LogFormat, Splice};
 
 /// A type whose values the user writes as words.
 pub(super) trait Words: Copy + PartialEq + Sized + 'static {
@@ -67,6 +67,10 @@ impl Words for KeySource {
         ("source-address", Self::SourceAddress),
         ("first-line", Self::FirstLine),
     ];
+}
+
+impl Words for Splice {
+    const ALL: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("off", Self::Off)];
 }
 
 impl Words for WhenNone {

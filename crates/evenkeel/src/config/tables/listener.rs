@@ -1,0 +1,89 @@
+//! `[listener.NAME]` and what it holds.
+
+use evenkeel_proxy::settings::Splice;
+
+use super::super::keys::{Absent, Form, Key, Table};
+use super::super::words::{Protocol, names};
+use super::timeouts::{INHERITED, LISTENER_TIMEOUTS};
+
+/// The most bytes of a reply to a client that could not be served.
+pub(in crate::config) const REPLY_BYTES_MAX: usize = 16 << 10;
+
+pub(in crate::config) static LISTENER: Table = Table {
+    title: "[listener.NAME]",
+    about: "An address that clients connect to, and where their sessions go.",
+    keys: &[
+        Key::new(
+            "bind",
+            Form::BindAddress,
+            Absent::Error,
+            "The address to listen on; with port 0 the system picks a free one.",
+        )
+        .elsewhere(&["listen", "address", "addr", "port"]),
+        Key::new(
+            "protocol",
+            Form::Word(names::<Protocol>),
+            Absent::Value("\"tcp\""),
+            "What is spoken on it.",
+        )
+        .elsewhere(&["mode"]),
+        Key::new(
+            "to",
+            Form::Target,
+            Absent::Error,
+            "The cluster that its sessions go to.",
+        )
+        .elsewhere(&[
+            "cluster",
+            "pool",
+            "backend",
+            "upstream",
+            "proxy_pass",
+            "default_backend",
+            "service",
+        ]),
+        Key::new(
+            "timeouts",
+            Form::Table(&LISTENER_TIMEOUTS),
+            INHERITED,
+            "How long a client may take for what.",
+        )
+        .elsewhere(&["timeout"]),
+        Key::new(
+            "splice",
+            Form::Word(names::<Splice>),
+            Absent::Value("\"auto\""),
+            "Whether what moves in bulk goes through the kernel's pipes instead of being copied.",
+        ),
+        Key::new(
+            "failure_reply",
+            Form::WordOrTable {
+                word: "mysql-error",
+                table: &REPLY,
+            },
+            Absent::Means("close without a word"),
+            "Sent to a client that no endpoint could serve, before its connection is closed.",
+        ),
+        Key::new(
+            "empty_reply",
+            Form::Text {
+                bytes_max: REPLY_BYTES_MAX,
+            },
+            Absent::Means("no first bytes are waited for"),
+            "Sent to a client that sends nothing but white space, or nothing within the `preread` timeout, before its connection is closed.",
+        ),
+    ],
+};
+
+pub(in crate::config) static REPLY: Table = Table {
+    title: "failure_reply as a table",
+    about: "A text of your own.",
+    keys: &[Key::new(
+        "text",
+        Form::Text {
+            bytes_max: REPLY_BYTES_MAX,
+        },
+        Absent::Error,
+        "The bytes that are sent, as they are.",
+    )],
+};
