@@ -1,6 +1,8 @@
 //! What the process asks of the kernel at its start: descriptors, and bounds for receive buffers.
 
 use std::fs;
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -47,6 +49,22 @@ fn bounded_receive_buffer(grows_to: usize, may_be_set_to: usize) -> Option<usize
     (!is_bounded && is_settable).then_some(RECEIVE_BUFFER_BYTES)
 }
 
+/// The ports that the kernel hands out to whoever connects, as they were when this was first asked; all where it does not say.
+pub(crate) fn handed_out_ports() -> &'static RangeInclusive<u16> {
+    static PORTS: OnceLock<RangeInclusive<u16>> = OnceLock::new();
+    PORTS.get_or_init(|| {
+        fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
+            .ok()
+            .and_then(|text| parse_range(&text))
+            .unwrap_or(0..=u16::MAX)
+    })
+}
+
+fn parse_range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.trim_ascii().split_once(char::is_whitespace)?;
+    Some(first.parse().ok()?..=last.trim_ascii().parse().ok()?)
+}
+
 fn last_number(path: &str) -> Option<usize> {
     fs::read_to_string(path)
         .ok()?
@@ -59,6 +77,14 @@ fn last_number(path: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel's own words, and words that are none.
+    #[test]
+    fn a_range_of_ports_is_understood() {
+        assert_eq!(parse_range("32768\t60999\n"), Some(32_768..=60_999));
+        assert_eq!(parse_range("32768\n"), None);
+        assert_eq!(parse_range(""), None);
+    }
 
     /// Only a kernel that would let buffers grow beyond the bound, and lets us set it, is interfered with.
     #[test]

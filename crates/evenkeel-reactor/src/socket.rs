@@ -231,7 +231,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    const fn new(descriptor: OwnedFd) -> Self {
+    pub(crate) const fn new(descriptor: OwnedFd) -> Self {
         Self {
             descriptor,
             readable: false,
@@ -277,6 +277,13 @@ impl Stream {
             // An event after a failed write says "ended" without "broken": the write has used up the error.
             self.orderly |= readiness.is_ended();
         }
+    }
+
+    /// Whether it is connected to itself. TCP allows that: where nobody listens on a port of this machine that the kernel also
+    /// hands out to whoever connects, it may happen to be handed out to this very connection.
+    pub fn is_connected_to_itself(&self, remote: SocketAddr) -> bool {
+        net::getsockname(&self.descriptor)
+            .is_ok_and(|local| SocketAddr::try_from(local) == Ok(remote))
     }
 
     /// Whether an event said that it can be written to: for a connecting stream, that it is connected.

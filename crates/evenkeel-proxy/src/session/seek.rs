@@ -86,6 +86,9 @@ impl Session {
         };
         match attempt.stream.fault() {
             Some(fault) => self.connect_failed(fault, work),
+            None if attempt.stream.is_writable() && attempt.is_connected_to_itself() => {
+                self.connect_failed(Fault::Refused, work)
+            }
             None if attempt.stream.is_writable() => self.connected(work),
             None => Fate::Keep,
         }

@@ -9,6 +9,8 @@ use evenkeel_core::units::{Address, Time};
 use evenkeel_core::{Failure, Lease, Outcome};
 use evenkeel_reactor::{Fault, Key, Remote, Stream, StreamOptions, Tag, Turn};
 
+use crate::kernel;
+
 use super::index::{Seat, SessionIndex};
 
 /// One try on one endpoint.
@@ -54,6 +56,18 @@ impl Attempt {
                 );
                 Err(ConnectError(fault))
             }
+        }
+    }
+
+    /// Whether, instead of an endpoint, this very connection is at the other end.
+    pub(crate) fn is_connected_to_itself(&self) -> bool {
+        match self.lease.address() {
+            Address::Ip(address) => {
+                // Only such ports are handed out: all others are spared the question.
+                kernel::handed_out_ports().contains(&address.port())
+                    && self.stream.is_connected_to_itself(*address)
+            }
+            Address::Unix(_) => false,
         }
     }
 

@@ -1,10 +1,10 @@
 //! What a stream makes of the kernel's words: an end, a reset, and one after the other.
 
 use std::io::Write;
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use rustix::net::sockopt;
+use rustix::net::{self, AddressFamily, SocketType, sockopt};
 
 use super::support::{Pair, buffer};
 use crate::{Fault, Received, Sent, Stream};
@@ -100,4 +100,18 @@ fn a_reset_whose_error_a_write_has_used_up_is_no_end() {
 fn drop_peer(mut pair: Pair) -> Pair {
     pair.peer = Pair::connected().peer;
     pair
+}
+
+/// A connection that the kernel gave its own endpoint's port is told from one that has a peer.
+#[test]
+fn a_connection_to_itself_is_known() {
+    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let own: SocketAddr = net::getsockname(&socket).unwrap().try_into().unwrap();
+    net::connect(&socket, &own).unwrap();
+    assert!(Stream::new(socket).is_connected_to_itself(own));
+
+    let pair = Pair::connected();
+    let remote = pair.peer.local_addr().unwrap();
+    assert!(!pair.stream.is_connected_to_itself(remote));
 }
