@@ -5,11 +5,12 @@
 
 mod holder;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_reactor::{Listener, Sharing, StreamOptions, is_address_free};
+use evenkeel_reactor::{Claim, Listener, Sharing, StreamOptions};
 
 pub use holder::Holder;
 
@@ -101,18 +102,21 @@ fn bind(settings: &ListenerSettings, workers: usize) -> Result<Bound, StartError
         address: settings.bind,
         source,
     };
-    // With SO_REUSEPORT a second process of the same user would silently share the address.
-    if settings.bind.port() != 0 && !is_address_free(settings.bind).map_err(fail)? {
-        return Err(StartError::AddressInUse {
+    // A port of the kernel's choice is nobody else's.
+    let claim = (settings.bind.port() != 0).then(|| Claim::stake(settings.bind));
+    match claim.transpose() {
+        // Held until all workers listen.
+        Ok(_claim) => bind_workers(settings, workers).map_err(fail),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(StartError::AddressInUse {
             listener: Arc::clone(&settings.name),
             address: settings.bind,
             holder: holder::find(settings.bind),
-        });
+        }),
+        Err(error) => Err(fail(error)),
     }
-    bind_workers(settings, workers).map_err(fail)
 }
 
-fn bind_workers(settings: &ListenerSettings, workers: usize) -> std::io::Result<Bound> {
+fn bind_workers(settings: &ListenerSettings, workers: usize) -> io::Result<Bound> {
     let options = StreamOptions {
         dead_peer: settings.timeouts.dead_peer,
         receive_buffer: kernel::receive_buffer(),

@@ -29,8 +29,8 @@ pub use pump::{
 };
 pub use slots::{Key, Slots};
 pub use socket::{
-    BACKLOG_MAX, Fault, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, Listener, Received, Remote, Sent,
-    Sharing, Stream, StreamOptions, is_address_free,
+    BACKLOG_MAX, Claim, Fault, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, Listener, Received, Remote,
+    Sent, Sharing, Stream, StreamOptions,
 };
 pub use timer::{Clock, Moment, TICK};
 pub use worker::{Fate, Handler, READ_BUFFER_BYTES, Turn, Worker};

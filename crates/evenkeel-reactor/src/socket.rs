@@ -55,7 +55,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds and listens. An IPv6 wildcard takes IPv6 only: an address means what it says, and `0.0.0.0` and `[::]` may stand
+    /// Binds and listens; beside others that share the address it takes a [`Claim`] to know that they are one's own. An IPv6 wildcard takes IPv6 only: an address means what it says, and `0.0.0.0` and `[::]` may stand
     /// side by side. Accepted streams inherit the options, so that they cost nothing per connection.
     ///
     /// # Errors
@@ -91,16 +91,31 @@ impl AsFd for Listener {
     }
 }
 
-/// Whether nobody listens on the address: a socket that shares nothing could be bound to it.
+/// The claim to an address: while it is held, and while a listener bound under it lives, nobody else can have one.
 ///
-/// # Errors
-///
-/// Every error but "address in use".
-pub fn is_address_free(address: SocketAddr) -> io::Result<bool> {
-    match bind(address, Sharing::Exclusive) {
-        Ok(_) => Ok(true),
-        Err(Errno::ADDRINUSE) => Ok(false),
-        Err(error) => Err(error.into()),
+/// Sockets that share an address (`SO_REUSEPORT`) would let another process of the same user join them unasked, and to look
+/// first and bind then leaves room for two to find the address free. What the kernel does decide in one step is whether a
+/// socket that shares nothing may *listen*: not beside any other that listens. So a claim is such a socket. Only once it
+/// listens does it allow sharing, and only then are the listeners bound beside it. Dropping it resets what has connected
+/// to it in between; that client would have been refused a moment earlier.
+#[derive(Debug)]
+pub struct Claim {
+    _descriptor: OwnedFd,
+}
+
+impl Claim {
+    /// Claims an address.
+    ///
+    /// # Errors
+    ///
+    /// "Address in use" if anybody listens there or claims it at this moment, or what else the kernel says.
+    pub fn stake(address: SocketAddr) -> io::Result<Self> {
+        let descriptor = bind(address, Sharing::Exclusive)?;
+        net::listen(&descriptor, 0)?;
+        sockopt::set_socket_reuseport(&descriptor, true)?;
+        Ok(Self {
+            _descriptor: descriptor,
+        })
     }
 }
 

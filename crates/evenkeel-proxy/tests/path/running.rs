@@ -2,7 +2,8 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use evenkeel_proxy::telemetry::reason::Reason;
 use evenkeel_proxy::telemetry::record::SessionRecord;
@@ -78,6 +79,36 @@ fn a_second_start_names_the_first() {
             "{error}"
         );
     }
+}
+
+/// Of several starts on one address at one moment no more than one has it, and the others are told that it is in use.
+#[test]
+fn two_starts_at_one_moment_never_share_an_address() {
+    const STARTS: usize = 6;
+    let endpoint = Endpoint::naming("any");
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut wanted = settings(&[&endpoint]);
+    wanted.listeners[0].bind = free;
+    let mut winners = 0;
+    for round in 0..50 {
+        let together = Barrier::new(STARTS);
+        let start = || {
+            together.wait();
+            Proxy::start(wanted.clone(), Arc::new(Nobody))
+        };
+        let results: Vec<_> = thread::scope(|scope| {
+            let starts: Vec<_> = (0..STARTS).map(|_| scope.spawn(start)).collect();
+            starts.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let lost = |result: &&_| matches!(result, Err(StartError::AddressInUse { .. }));
+        let losers = results.iter().filter(lost).count();
+        assert!(losers >= STARTS - 1, "round {round}: {losers} lost");
+        winners += STARTS - losers;
+    }
+    assert!(winners > 0);
 }
 
 /// If one listener cannot be had, none is left bound.
