@@ -126,10 +126,16 @@ impl Session {
             }
         }
         // The request first: if the endpoint refuses it, the run of the answer finds out how the endpoint ended.
+        let before = self.up.moved();
         let up = self.up.run(&mut self.downstream, endpoint, gear);
-        let down = match relay.client {
+        let down = match &mut relay.client {
             Client::Listening => self.down.run(endpoint, &mut self.downstream, gear),
-            Client::Gone => throw_away(endpoint, &mut gear.buffer),
+            Client::Gone { thrown_away } => {
+                if self.up.moved() > before {
+                    *thrown_away = 0;
+                }
+                throw_away(endpoint, &mut gear.buffer, thrown_away)
+            }
         };
         Flows { up, down }
     }
