@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel_core::units::{Address, HashKey, Time, Weight};
 use evenkeel_core::{
-    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, HashPolicy, Outcome, Request,
+    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, HashPolicy, Lease, Outcome, Request,
     TrialPolicy, Tried, WhenNone,
 };
 use fastrand::Rng;
@@ -48,6 +48,7 @@ fn main() {
     }
     let limited = ("round-robin, limits", [10, 1000].map(with_limits));
     let substitute = ("hash, substitute", [10, 1000].map(half_disabled));
+    least_connections_of_equals();
     for (name, specs) in [limited, substitute] {
         let [small, large] = specs.map(cluster);
         println!(
@@ -63,6 +64,32 @@ fn main() {
             "hash, new snapshot of {endpoints:>4} endpoints: {:?}",
             begin.elapsed()
         );
+    }
+}
+
+/// As many leases on each endpoint as its weight: none is idle, and all are least loaded.
+fn least_connections_of_equals() {
+    let costs = [(10, 100_000), (1000, 5_000)].map(|(endpoints, picks)| {
+        let spec = spec(Balance::LeastConnections, endpoints);
+        let weights = spec.endpoints.iter().map(|endpoint| endpoint.weight.get());
+        let count: u32 = weights.sum();
+        let cluster = cluster(spec);
+        let _held: Vec<Lease> = (0..count).map(|key| lease(&cluster, key)).collect();
+        alone(&cluster, picks)
+    });
+    let [small, large] = costs;
+    println!("least, none idle        {small:>12.1}{large:>18.1}");
+}
+
+fn lease(cluster: &Arc<Cluster>, key: u32) -> Lease {
+    let request = Request {
+        key: Some(HashKey(key.into())),
+        tried: &Tried::default(),
+        waiter: None,
+    };
+    match cluster.acquire(&request, Time::ZERO, &mut Rng::with_seed(key.into())) {
+        Acquired::Lease(lease) => lease,
+        Acquired::Wait(_) | Acquired::Refused(_) => panic!("nothing is full here"),
     }
 }
 

@@ -205,14 +205,22 @@ impl<'a> Field<'a> {
     /// Shows every open endpoint: position, in-flight count, share. Faster than asking for one after the other.
     #[inline]
     pub(crate) fn visit_open(&self, mut visit: impl FnMut(usize, u32, u32)) {
-        let snapshot = self.snapshot;
-        snapshot
-            .counts
-            .visit(self.shares, |position, in_flight, share| {
-                if share > 0 && (!self.is_picky || self.is_picked(position, in_flight)) {
-                    visit(position, in_flight, share);
-                }
-            });
+        self.visit_loads(|position, in_flight, share| {
+            if self.is_picked(position, in_flight) {
+                visit(position, in_flight, share);
+            }
+        });
+    }
+
+    /// The same where all endpoints with a share are open, because the field is not picky.
+    #[inline]
+    pub(crate) fn visit_loads(&self, mut visit: impl FnMut(usize, u32, u32)) {
+        let counts = &self.snapshot.counts;
+        counts.visit(self.shares, |position, in_flight, share| {
+            if share > 0 {
+                visit(position, in_flight, share);
+            }
+        });
     }
 
     #[inline]

@@ -3,8 +3,6 @@
 //! Two passes under one lock: who has the smallest ratio, then a turn of the rotation among those. Ratios are compared
 //! by cross-multiplication, so that equal ones are equal exactly.
 
-use std::cmp::Ordering;
-
 use fastrand::Rng;
 use parking_lot::Mutex;
 
@@ -52,42 +50,70 @@ impl Balancer for LeastConnections {
 }
 
 fn turn_among_least(rotation: &mut Rotation, field: &Field<'_>) -> Option<usize> {
-    let mut positions = rotation.take_contenders();
-    let count = note_least(&mut positions, field);
-    let least = &positions[..count];
-    let next = match *least {
-        [] => None,
-        [only] => Some(only), // whose turn would change no credit
-        _ => {
-            let mut turn = rotation.begin_turn();
-            for &position in least {
-                turn.offer(position, field.share(position));
-            }
-            turn.end()
-        }
+    let (first, least) = least(field)?;
+    let next = if field.is_picky() {
+        turn_of_open(rotation, field, least)
+    } else {
+        turn_of_all(rotation, field, least)
     };
-    rotation.return_contenders(positions);
-    next
+    // Leases end, and trials are given out, without the rotation's lock: the last of the least may be gone meanwhile.
+    next.or(Some(first))
 }
 
-/// Notes the positions of all who have the smallest ratio, and returns their number.
-fn note_least(positions: &mut [usize], field: &Field<'_>) -> usize {
-    let mut count = 0;
-    let mut least = Load::NONE;
+/// The smallest ratio of all, and the first who has it.
+fn least(field: &Field<'_>) -> Option<(usize, Load)> {
+    if field.is_picky() {
+        least_of_open(field)
+    } else {
+        least_of_all(field)
+    }
+}
+
+// Each of these loops is a function of its own: put together, their sums no longer stay in registers, and the longest
+// scan takes twice as long.
+
+#[inline(never)]
+fn least_of_open(field: &Field<'_>) -> Option<(usize, Load)> {
+    let mut least = (0, Load::NONE);
+    field.visit_open(|position, in_flight, share| note(&mut least, position, in_flight, share));
+    (least.1.share > 0).then_some(least)
+}
+
+#[inline(never)]
+fn least_of_all(field: &Field<'_>) -> Option<(usize, Load)> {
+    let mut least = (0, Load::NONE);
+    field.visit_loads(|position, in_flight, share| note(&mut least, position, in_flight, share));
+    (least.1.share > 0).then_some(least)
+}
+
+#[inline]
+fn note(least: &mut (usize, Load), position: usize, in_flight: u32, share: u32) {
+    let load = Load { in_flight, share };
+    if load.is_lighter_than(least.1) {
+        *least = (position, load);
+    }
+}
+
+#[inline(never)]
+fn turn_of_open(rotation: &mut Rotation, field: &Field<'_>, least: Load) -> Option<usize> {
+    let mut turn = rotation.begin_turn();
     field.visit_open(|position, in_flight, share| {
-        let load = Load { in_flight, share };
-        let order = load.compare(least);
-        if order.is_gt() {
-            return;
+        if !least.is_lighter_than(Load { in_flight, share }) {
+            turn.offer(position, share);
         }
-        if order.is_lt() {
-            count = 0;
-            least = load;
-        }
-        positions[count] = position;
-        count += 1;
     });
-    count
+    turn.end()
+}
+
+#[inline(never)]
+fn turn_of_all(rotation: &mut Rotation, field: &Field<'_>, least: Load) -> Option<usize> {
+    let mut turn = rotation.begin_turn();
+    field.visit_loads(|position, in_flight, share| {
+        if !least.is_lighter_than(Load { in_flight, share }) {
+            turn.offer(position, share);
+        }
+    });
+    turn.end()
 }
 
 /// How much an open endpoint holds, and what it is worth.
@@ -118,12 +144,8 @@ impl Load {
 
     /// By the ratio of leases to share. The products are below 2^59: a share has 27 bits.
     #[inline]
-    fn compare(self, other: Self) -> Ordering {
-        self.against(other).cmp(&other.against(self))
-    }
-
     pub(super) fn is_lighter_than(self, other: Self) -> bool {
-        self.compare(other).is_lt()
+        self.against(other) < other.against(self)
     }
 
     #[inline]

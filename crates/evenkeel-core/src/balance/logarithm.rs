@@ -17,6 +17,19 @@ pub(super) fn negative_log2(uniform: u64) -> u64 {
     ((u64::from(zeros) + 1) << FRACTION_BITS) - log_of_fraction
 }
 
+/// What [`negative_log2`] is never below, in 2⁻³⁶ths and at a fraction of its cost: −log₂ x ≥ 1 − x for x below 1, and
+/// straight lines between the table's entries only make it larger.
+#[inline]
+pub(super) const fn negative_log2_floor(uniform: u64) -> u64 {
+    !uniform >> (u64::BITS - FLOOR_BITS)
+}
+
+/// After the point of a floor; a result of [`negative_log2`] has [`FLOOR_SHIFT`] more.
+const FLOOR_BITS: u32 = 36;
+
+/// From the scale of [`negative_log2`] to that of its floor.
+pub(super) const FLOOR_SHIFT: u32 = FRACTION_BITS - FLOOR_BITS;
+
 const TABLE_BITS: u32 = 10;
 const TABLE_SIZE: usize = 1 << TABLE_BITS;
 
@@ -82,6 +95,15 @@ mod tests {
             let real = 64.0 - (uniform as f64).log2();
             let ours = negative_log2(uniform) as f64 / SCALE;
             prop_assert!((ours - real).abs() <= real * 0.002 + 1e-9, "{ours} {real}");
+        }
+
+        /// Small and large, and next to 1, where there is little between the two.
+        #[test]
+        fn the_floor_is_never_above(uniform: u64, shift in 0_u32..64) {
+            for uniform in [uniform >> shift, u64::MAX - (uniform >> shift)] {
+                let floor = negative_log2_floor(uniform) << FLOOR_SHIFT;
+                prop_assert!(floor <= negative_log2(uniform));
+            }
         }
 
         /// A larger number never has a larger result: equal weights can be compared without the logarithm.

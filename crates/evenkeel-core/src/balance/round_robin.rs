@@ -80,7 +80,6 @@ pub(crate) struct Rotation {
     credits: Vec<i64>,
     /// The sum of all shares that the credits are in proportion to; 0 before it is known.
     total: i64,
-    contenders: Vec<usize>,
 }
 
 impl Rotation {
@@ -106,11 +105,7 @@ impl Rotation {
 
     /// A rotation that goes on where another one was.
     pub(crate) fn carried(credits: Vec<i64>, total: i64) -> Self {
-        Self {
-            contenders: vec![0; credits.len()],
-            credits,
-            total,
-        }
+        Self { credits, total }
     }
 
     pub(crate) const fn total(&self) -> i64 {
@@ -140,15 +135,6 @@ impl Rotation {
             turn.offer(position, share(position));
         }
         turn.end()
-    }
-
-    /// Room for every position, so that noting some of them under the lock allocates nothing. It is to be given back.
-    pub(crate) fn take_contenders(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.contenders)
-    }
-
-    pub(crate) fn return_contenders(&mut self, contenders: Vec<usize>) {
-        self.contenders = contenders;
     }
 
     /// Keeps every endpoint as many turns ahead or behind as it was, now that the sum of all shares is `total`. Without

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::logarithm::negative_log2;
+use super::logarithm::{FLOOR_SHIFT, negative_log2, negative_log2_floor};
 use crate::cluster::{ClusterSpec, EndpointSpec};
 use crate::units::{HashKey, Weight};
 
@@ -42,11 +42,7 @@ impl SlotTable {
     fn fill(bidders: Vec<Bidder>) -> Self {
         let owners = (0..1 << SLOT_BITS).map(|slot| {
             let slot = Slot::at(slot);
-            let bids = bidders
-                .iter()
-                .enumerate()
-                .filter(|(_, bidder)| bidder.owns_slots);
-            slot.winner(bids)
+            slot.winner(&bidders, |position| bidders[position].owns_slots)
                 .and_then(|position| u16::try_from(position).ok())
                 .unwrap_or(NOBODY)
         });
@@ -66,10 +62,9 @@ impl SlotTable {
 
     /// The best bid for the slot among the endpoints that `is_candidate`: O(endpoints).
     pub(crate) fn best(&self, slot: Slot, is_candidate: impl Fn(usize) -> bool) -> Option<usize> {
-        let bidders = self.bidders.iter().enumerate();
-        slot.winner(
-            bidders.filter(|&(position, bidder)| bidder.weight > 0 && is_candidate(position)),
-        )
+        slot.winner(&self.bidders, |position| {
+            self.bidders[position].weight > 0 && is_candidate(position)
+        })
     }
 }
 
@@ -95,16 +90,29 @@ impl Slot {
         Self::at(usize::try_from(top).unwrap_or(0))
     }
 
+    /// Most bidders are far from winning: those are passed over before it is asked whether they are candidates.
     #[inline]
-    fn winner<'a>(self, bidders: impl Iterator<Item = (usize, &'a Bidder)>) -> Option<usize> {
-        let mut bids = bidders.map(|(position, bidder)| (position, bidder.bid(self)));
-        let (mut winner, mut best) = bids.next()?;
-        for (position, bid) in bids {
-            if bid.is_better_than(&best) {
-                (winner, best) = (position, bid);
+    fn winner(self, bidders: &[Bidder], is_candidate: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut best: Option<(usize, Bid<'_>)> = None;
+        for (position, bidder) in bidders.iter().enumerate() {
+            let hash = bidder.hash(self);
+            if let Some((_, best)) = &best
+                && best.is_surely_better_than(bidder, hash)
+            {
+                continue;
+            }
+            if !is_candidate(position) {
+                continue;
+            }
+            let bid = bidder.bid(hash);
+            if best
+                .as_ref()
+                .is_none_or(|(_, best)| bid.is_better_than(best))
+            {
+                best = Some((position, bid));
             }
         }
-        Some(winner)
+        best.map(|(position, _)| position)
     }
 }
 
@@ -128,8 +136,12 @@ impl Bidder {
     }
 
     #[inline]
-    fn bid(&self, slot: Slot) -> Bid<'_> {
-        let hash = scatter(self.seed ^ slot.hash);
+    const fn hash(&self, slot: Slot) -> u64 {
+        scatter(self.seed ^ slot.hash)
+    }
+
+    #[inline]
+    fn bid(&self, hash: u64) -> Bid<'_> {
         Bid {
             logarithm: negative_log2(hash),
             hash,
@@ -154,6 +166,15 @@ impl Bid<'_> {
             .then_with(|| self.hash.cmp(&other.hash))
             .then_with(|| other.bidder.name.cmp(&self.bidder.name))
             .is_gt()
+    }
+
+    /// Whether it is better than anything that this hash can become, by a bound that needs no logarithm. The products
+    /// are below 2^63: a weight has 20 bits.
+    #[inline]
+    fn is_surely_better_than(&self, bidder: &Bidder, hash: u64) -> bool {
+        let ceiling = (self.logarithm >> FLOOR_SHIFT) + 1;
+        negative_log2_floor(hash) * u64::from(self.bidder.weight)
+            > ceiling * u64::from(bidder.weight)
     }
 
     /// Cross-multiplied: `a / v < b / w` is `a * w < b * v`. Below 2^76, since a logarithm has 55 bits.

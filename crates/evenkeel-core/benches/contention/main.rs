@@ -1,0 +1,149 @@
+//! What it costs that workers share a cluster: `acquire` and `finish` by 1 to 8 threads at once, and what follows for more cores.
+//!
+//! Between two picks each thread works for itself, for a time that is varied: with none, one sees the rate at which a
+//! cluster saturates; with much, what a pick costs whose cache lines were last written by another core. [`model`] is
+//! fitted to that and predicts 2, 16 and 64 cores; [`simulation`] shows how long one waits there. Run with
+//! `cargo xtask bench contention`. What was measured, and what it cannot show, stands in `docs/scaling.md`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock and its arguments"
+)]
+
+mod measure;
+mod model;
+mod simulation;
+
+use measure::{ALGORITHMS, Measured, THREADS, WORK};
+use model::{Load, Model};
+
+fn main() {
+    // `cargo test --all-targets` runs benches too, without this argument.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("measures nothing unless asked to: cargo xtask bench contention");
+        return;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let measured = measure::all(cores);
+    for (algorithm, (name, _)) in ALGORITHMS.iter().enumerate() {
+        print_measured(name, &measured, algorithm);
+    }
+    println!(
+        "\n{} of these cells, with no more threads than cores, were disturbed by other programs",
+        measured.disturbed_cells(cores)
+    );
+    if cores < 2 {
+        println!("one core: nothing is shared here, so there is nothing to fit");
+        return;
+    }
+    let models: Vec<Model> = (0..ALGORITHMS.len())
+        .map(|algorithm| Model::fit(&points(&measured, algorithm, cores)))
+        .collect();
+    print_models(&models, &measured, cores);
+    print_predictions(&models);
+    print_simulations(&models);
+}
+
+/// One table: private work down, threads across.
+fn print_measured(name: &str, measured: &Measured, algorithm: usize) {
+    println!(
+        "\n{name}: million picks a second | nanoseconds of processor time for a pick and its private work"
+    );
+    print!("{:>12}", "work, ns");
+    for threads in THREADS {
+        print!("{:>18}", format!("{threads} threads"));
+    }
+    println!();
+    for (row, work) in WORK.iter().enumerate() {
+        print!("{work:>12}");
+        for column in 0..THREADS.len() {
+            let sample = measured.median(algorithm, row, column);
+            print!(
+                "{:>9.2} |{:>7.0}",
+                sample.rate / 1e6,
+                sample.processor_nanos
+            );
+        }
+        println!();
+    }
+}
+
+/// What the model is fitted to: no more threads than cores, and some private work. Without any, a thread that has just let go
+/// of a lock takes it again before another core has even seen that, and nothing moves between the cores.
+fn points(measured: &Measured, algorithm: usize, cores: usize) -> Vec<model::Point> {
+    let mut points = Vec::new();
+    for row in (0..WORK.len()).filter(|&row| WORK[row] > 0) {
+        let alone = measured.median(algorithm, row, 0).cycle_nanos(1);
+        for (column, &threads) in THREADS.iter().enumerate() {
+            if (2..=cores).contains(&threads) {
+                points.push(model::Point {
+                    threads,
+                    alone,
+                    together: measured.median(algorithm, row, column).cycle_nanos(threads),
+                });
+            }
+        }
+    }
+    points
+}
+
+fn print_models(models: &[Model], measured: &Measured, cores: usize) {
+    println!(
+        "\nfitted: nanoseconds in series, nanoseconds for lines that another core has, residual of each point in %"
+    );
+    for (algorithm, model) in models.iter().enumerate() {
+        print!(
+            "{:<20}{:>8.0}{:>8.0}   ",
+            ALGORITHMS[algorithm].0, model.serial, model.transfer
+        );
+        for point in points(measured, algorithm, cores) {
+            print!("{:>7.1}", 100.0 * model.residual(&point));
+        }
+        println!();
+    }
+}
+
+fn print_predictions(models: &[Model]) {
+    for load in [Load::CONNECTION_PER_REQUEST, Load::LONG_CONNECTIONS] {
+        println!(
+            "\n{}: thousand connections a second, and the part of the cores that sharing takes",
+            load.name
+        );
+        for (model, (name, _)) in models.iter().zip(ALGORITHMS) {
+            print!("{name:<20}");
+            for cores in model::CORES {
+                let prediction = model.predict(cores, &load);
+                print!(
+                    "{:>10.1} {:>6.2} %",
+                    prediction.rate / 1e3,
+                    100.0 * prediction.lost
+                );
+            }
+            println!("   saturates at {:.0} cores", model.saturation(&load));
+        }
+    }
+}
+
+fn print_simulations(models: &[Model]) {
+    println!(
+        "\nsimulated, seed {}: one lock, {} us of private work for a connection",
+        simulation::SEED,
+        Load::CONNECTION_PER_REQUEST.private_nanos / 1e3
+    );
+    println!(
+        "{:<20}{:>6}{:>12}{:>16}{:>14}{:>14}",
+        "lock of", "cores", "held, ns", "thousand/s", "mean wait, ns", "99 %, ns"
+    );
+    for (model, (name, _)) in models.iter().zip(ALGORITHMS) {
+        for cores in model::CORES {
+            let held = model.serial * model::distance(cores);
+            let run = simulation::run(cores, held, Load::CONNECTION_PER_REQUEST.private_nanos);
+            println!(
+                "{name:<20}{cores:>6}{held:>12.0}{:>16.1}{:>14.0}{:>14.0}",
+                run.rate / 1e3,
+                run.mean_wait,
+                run.wait_99
+            );
+        }
+    }
+}
