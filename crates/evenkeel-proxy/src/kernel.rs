@@ -32,6 +32,13 @@ pub(crate) fn raise_descriptor_limit() {
     }
 }
 
+/// How many more descriptors this process may open; `None` if there is no limit.
+pub(crate) fn free_descriptors() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile).current?;
+    let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    Some(limit.saturating_sub(open as u64))
+}
+
 /// The receive buffer to ask for; `None` leaves it to the kernel.
 ///
 /// The kernel grows a receive buffer up to the third number of `net.ipv4.tcp_rmem`. On machines tuned for long fat

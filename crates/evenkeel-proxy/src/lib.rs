@@ -3,6 +3,7 @@
 //! A newcomer follows one connection through seven files: `listener`, `session`, `route`, `tier`, the core's `acquire`,
 //! `upstream`, and the reactor's `pump`. The way is told in `docs/life-of-a-request.md`.
 
+mod capacity;
 pub mod control;
 mod kernel;
 mod listener;

@@ -14,6 +14,7 @@ use evenkeel_reactor::{Claim, Listener, Sharing, StreamOptions};
 
 pub use holder::Holder;
 
+use crate::capacity::Capacity;
 use crate::kernel;
 use crate::proxy::StartError;
 use crate::route::Route;
@@ -27,12 +28,18 @@ pub(crate) struct ListenerState {
     pub(crate) route: Route,
     /// What its streams, on both sides, have in common.
     pub(crate) options: StreamOptions,
+    capacity: Arc<Capacity>,
     accepted: AtomicU64,
     ended: AtomicU64,
 }
 
 impl ListenerState {
-    pub(crate) const fn new(settings: ListenerSettings, bound: &Bound, route: Route) -> Self {
+    pub(crate) const fn new(
+        settings: ListenerSettings,
+        bound: &Bound,
+        route: Route,
+        capacity: Arc<Capacity>,
+    ) -> Self {
         let Bound {
             address, options, ..
         } = *bound;
@@ -41,6 +48,7 @@ impl ListenerState {
             address,
             route,
             options,
+            capacity,
             accepted: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
@@ -49,7 +57,13 @@ impl ListenerState {
     /// Counts a session in; it is counted out when the value is dropped.
     pub(crate) fn count(self: &Arc<Self>) -> Counted {
         self.accepted.fetch_add(1, Ordering::Relaxed);
+        self.capacity.session_begins();
         Counted(Arc::clone(self))
+    }
+
+    /// Whether this process has descriptors for one more session, of whichever listener.
+    pub(crate) fn has_room(&self) -> bool {
+        self.capacity.has_room()
     }
 
     /// Sessions begun since the start.
@@ -70,6 +84,7 @@ pub(crate) struct Counted(Arc<ListenerState>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        self.0.capacity.session_has_ended();
         self.0.ended.fetch_add(1, Ordering::Release);
     }
 }

@@ -16,6 +16,7 @@ use evenkeel_reactor::{
 use parking_lot::Mutex;
 
 use crate::SessionSink;
+use crate::capacity::Capacity;
 use crate::kernel;
 use crate::listener::{Bound, Holder, ListenerState, bind_all};
 use crate::route::Route;
@@ -149,17 +150,21 @@ impl Proxy {
             .collect();
         let routes = routes(&settings.listeners, &tiers)?;
         let bound = bind_all(&settings.listeners, settings.process.workers)?;
+        let process = settings.process;
+        let capacity = Arc::new(Capacity::measure(process.workers, process.splice_pipes_max));
         let states = settings.listeners.into_iter().zip(&bound).zip(routes);
-        let listeners = states
-            .map(|((settings, bound), route)| Arc::new(ListenerState::new(settings, bound, route)));
+        let listeners = states.map(|((settings, bound), route)| {
+            let state = ListenerState::new(settings, bound, route, Arc::clone(&capacity));
+            Arc::new(state)
+        });
         let mut proxy = Self {
             clock,
             listeners: listeners.collect(),
             clusters: tiers.iter().map(|tier| Arc::clone(&tier.cluster)).collect(),
-            pipes: pipe_budget(settings.process.splice_pipes_max),
+            pipes: pipe_budget(capacity.pipes_max()),
             workers: Vec::new(),
         };
-        proxy.start_workers(bound, settings.process.workers, &sink)?;
+        proxy.start_workers(bound, process.workers, &sink)?;
         Ok(proxy)
     }
 

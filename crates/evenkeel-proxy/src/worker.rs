@@ -131,6 +131,12 @@ impl Handler for SessionHandler {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.listeners
+            .first()
+            .is_none_or(|listener| listener.has_room())
+    }
+
     fn rested(&mut self, turn: &mut Turn<'_>, listener: u32) {
         let now = time_of(turn.now);
         if self
@@ -146,7 +152,7 @@ impl Handler for SessionHandler {
             .map(|listener| &*listener.settings.name);
         tracing::warn!(
             listener,
-            "out of file descriptors: new clients wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
+            "no file descriptors left for more clients: they wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
         );
     }
 

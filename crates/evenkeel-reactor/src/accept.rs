@@ -1,4 +1,4 @@
-//! The listening sockets of one worker: accepting in bounded portions, and pausing when descriptors run out.
+//! The listening sockets of one worker: accepting in bounded portions, and pausing while there is no room.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,16 +13,20 @@ use crate::timer::Moment;
 /// Connections accepted from one listener in one turn of the loop, so that a flood of new ones cannot starve the old.
 pub const ACCEPTS_PER_TURN_MAX: usize = 64;
 
-/// How long a listener rests when the process or the machine has no descriptor left. Its event has been used up, and
+/// How long a listener rests when there is no room, or the process or the machine has no descriptor left. Its event has been used up, and
 /// trying again at once would only burn time; the backlog holds the clients meanwhile.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What came of accepting.
-pub(crate) enum Incoming {
-    /// A connection and its peer.
-    Stream(Stream, SocketAddr),
-    /// Nothing for a while: there is no descriptor left.
-    Rest,
+/// Who takes in what is accepted.
+pub(crate) trait Reception {
+    /// Whether there is room for one more.
+    fn has_room(&self) -> bool;
+
+    /// A listener has accepted a connection from that peer.
+    fn accepted(&mut self, listener: u32, stream: Stream, peer: SocketAddr);
+
+    /// A listener rests: there is no room, or no descriptor left.
+    fn rested(&mut self, listener: u32);
 }
 
 struct Acceptor {
@@ -37,7 +41,7 @@ enum State {
     Quiet,
     /// There may be more to accept.
     Ready,
-    /// Out of descriptors until then.
+    /// Without room until then.
     Resting(Moment),
 }
 
@@ -75,10 +79,10 @@ impl Acceptors {
     }
 
     /// Accepts one portion from each listener that has something.
-    pub(crate) fn accept(&mut self, now: Moment, mut accepted: impl FnMut(u32, Incoming)) {
+    pub(crate) fn accept(&mut self, now: Moment, reception: &mut impl Reception) {
         for acceptor in &mut self.acceptors {
             if acceptor.may_accept(now) {
-                acceptor.state = acceptor.accept_portion(now, &mut accepted);
+                acceptor.state = acceptor.accept_portion(now, reception);
             }
         }
     }
@@ -104,12 +108,12 @@ impl Acceptors {
 
     /// Accepts what has already been connected, as far as one backlog, and closes all listeners: closing one resets
     /// whatever still waits in it.
-    pub(crate) fn finish(&mut self, now: Moment, mut accepted: impl FnMut(u32, Incoming)) {
+    pub(crate) fn finish(&mut self, now: Moment, reception: &mut impl Reception) {
         const PORTIONS: usize = crate::socket::BACKLOG_MAX as usize / ACCEPTS_PER_TURN_MAX;
         for mut acceptor in self.acceptors.drain(..) {
             let mut portions = 0..PORTIONS;
             while portions.next().is_some()
-                && acceptor.accept_portion(now, &mut accepted) == State::Ready
+                && acceptor.accept_portion(now, reception) == State::Ready
             {}
         }
     }
@@ -124,19 +128,26 @@ impl Acceptor {
         }
     }
 
-    fn accept_portion(&mut self, now: Moment, accepted: &mut impl FnMut(u32, Incoming)) -> State {
+    fn accept_portion(&mut self, now: Moment, reception: &mut impl Reception) -> State {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if !reception.has_room() {
+                return self.rest(now, reception);
+            }
             match self.listener.accept() {
-                Ok((stream, peer)) => accepted(self.number, Incoming::Stream(stream, peer)),
+                Ok((stream, peer)) => reception.accepted(self.number, stream, peer),
                 Err(Errno::AGAIN) => return State::Quiet,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    accepted(self.number, Incoming::Rest);
-                    return State::Resting(now.after(ACCEPT_PAUSE));
+                    return self.rest(now, reception);
                 }
                 // A client that left while it waited, or a passing network error: the next one may be there.
                 Err(_) => {}
             }
         }
         State::Ready
+    }
+
+    fn rest(&self, now: Moment, reception: &mut impl Reception) -> State {
+        reception.rested(self.number);
+        State::Resting(now.after(ACCEPT_PAUSE))
     }
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::accept::{Acceptors, Incoming};
+use crate::accept::{Acceptors, Reception};
 use crate::mailbox::{Mail, Mailbox};
 use crate::pipe::Pipes;
 use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
@@ -50,7 +50,11 @@ pub trait Handler {
         peer: SocketAddr,
     );
 
-    /// A listener rests for [`ACCEPT_PAUSE`](crate::ACCEPT_PAUSE), because this process or machine is out of descriptors.
+    /// Whether one more connection may be accepted now.
+    fn has_room(&self) -> bool;
+
+    /// A listener rests for [`ACCEPT_PAUSE`](crate::ACCEPT_PAUSE), because there is no room, or this process or machine is out
+    /// of descriptors.
     fn rested(&mut self, turn: &mut Turn<'_>, listener: u32);
 
     /// One of a connection's sockets has become ready.
@@ -302,20 +306,11 @@ impl<H: Handler> Worker<H> {
 
     fn accept(&mut self) {
         let mut acceptors = std::mem::take(&mut self.acceptors);
-        let (now, stopping) = (self.now, self.stopping == Stopping::Asked);
-        let accepted = |number, incoming| {
-            self.visit_all(|handler, turn, connections| match incoming {
-                Incoming::Stream(stream, peer) => {
-                    handler.accepted(turn, connections, number, stream, peer);
-                }
-                Incoming::Rest => handler.rested(turn, number),
-            });
-        };
-        if stopping {
-            acceptors.finish(now, accepted);
+        if self.stopping == Stopping::Asked {
+            acceptors.finish(self.now, self);
             self.stopping = Stopping::Closed;
         } else {
-            acceptors.accept(now, accepted);
+            acceptors.accept(self.now, self);
         }
         self.acceptors = acceptors;
     }
@@ -328,6 +323,22 @@ impl<H: Handler> Worker<H> {
                 handler.expired(turn, connection)
             });
         }
+    }
+}
+
+impl<H: Handler> Reception for Worker<H> {
+    fn has_room(&self) -> bool {
+        self.handler.has_room()
+    }
+
+    fn accepted(&mut self, listener: u32, stream: Stream, peer: SocketAddr) {
+        self.visit_all(|handler, turn, connections| {
+            handler.accepted(turn, connections, listener, stream, peer);
+        });
+    }
+
+    fn rested(&mut self, listener: u32) {
+        self.visit_all(|handler, turn, _| handler.rested(turn, listener));
     }
 }
 

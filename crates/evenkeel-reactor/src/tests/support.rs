@@ -65,6 +65,10 @@ impl Handler for TestHandler {
             .unwrap();
     }
 
+    fn has_room(&self) -> bool {
+        true
+    }
+
     fn rested(&mut self, _: &mut Turn<'_>, _: u32) {}
 
     fn ready(

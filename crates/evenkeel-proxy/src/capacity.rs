@@ -1,0 +1,97 @@
+//! How many sessions there may be at once, so that whoever is accepted gets an endpoint, and the process can be watched and
+//! stopped however many clients come.
+//!
+//! A session takes two descriptors: its client's, and sooner or later its endpoint's. What else this process needs is set
+//! aside once, at the start; the rest is for sessions, and clients beyond that wait in the backlog.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::control::server::CONNECTIONS_MAX;
+use crate::kernel;
+
+/// Descriptors set aside for the control socket's connections, and as many for what opens a file now and then: logs, a
+/// configuration that is loaded again, a look into `/proc`.
+const RESERVE: u64 = 2 * CONNECTIONS_MAX as u64;
+
+/// What a worker takes: an epoll instance, a mailbox, and the session that it accepts while another one accepts the last.
+const PER_WORKER: u64 = 4;
+
+const PER_SESSION: u64 = 2;
+
+const PER_PIPE: u64 = 2;
+
+/// The sessions of this process, and the most it has descriptors for.
+pub(crate) struct Capacity {
+    sessions_max: u64,
+    pipes_max: usize,
+    /// Relaxed: it guards nothing but itself.
+    sessions: AtomicU64,
+}
+
+impl Capacity {
+    /// What there are descriptors for now, before the workers are started.
+    pub(crate) fn measure(workers: usize, pipes_wanted: usize) -> Self {
+        match kernel::free_descriptors() {
+            Some(free) => Self::of(free, workers, pipes_wanted),
+            None => Self::new(u64::MAX, pipes_wanted),
+        }
+    }
+
+    /// Pipes for splicing; they never take more than a quarter of the descriptors.
+    pub(crate) const fn pipes_max(&self) -> usize {
+        self.pipes_max
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.sessions.load(Ordering::Relaxed) < self.sessions_max
+    }
+
+    pub(crate) fn session_begins(&self) {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn session_has_ended(&self) {
+        self.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn of(free: u64, workers: usize, pipes_wanted: usize) -> Self {
+        let free = free.saturating_sub(PER_WORKER * workers as u64);
+        // Where there is next to nothing, half of it is for sessions all the same.
+        let free = free - RESERVE.min(free / 2);
+        let pipes_max = pipes_wanted.min(usize::try_from(free / (4 * PER_PIPE)).unwrap_or(0));
+        let sessions_max = (free - PER_PIPE * pipes_max as u64) / PER_SESSION;
+        Self::new(sessions_max.max(1), pipes_max)
+    }
+
+    const fn new(sessions_max: u64, pipes_max: usize) -> Self {
+        Self {
+            sessions_max,
+            pipes_max,
+            sessions: AtomicU64::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is shared out, it is never more than there is, and at least one session can be had.
+    #[test]
+    fn no_descriptor_is_promised_twice() {
+        for free in 0..20_000 {
+            let capacity = Capacity::of(free, 2, 256);
+            let promised =
+                PER_SESSION * capacity.sessions_max + PER_PIPE * capacity.pipes_max as u64;
+            assert!(capacity.sessions_max >= 1);
+            assert!(
+                free < 12 || promised + 2 * PER_WORKER <= free,
+                "{free} free"
+            );
+            assert!(
+                free < 100 || promised + 2 * PER_WORKER + RESERVE <= free,
+                "{free} free"
+            );
+        }
+    }
+}
