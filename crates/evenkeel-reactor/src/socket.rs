@@ -393,6 +393,9 @@ impl Stream {
 
     /// Writes what a pipe holds, as much as there is room for.
     pub(crate) fn send_from(&mut self, pipe: &mut Pipe) -> Sent {
+        if self.error.is_some() {
+            return Sent::Broken;
+        }
         match pipe.drain(&self.descriptor) {
             // Not even a short write says that there is no room left; one that moves nothing does.
             Ok(count @ 1..) => Sent::Bytes(count),
