@@ -56,11 +56,10 @@ fn whoever_is_accepted_has_an_endpoint_and_descriptors_are_left() {
     // Nobody accepts: connections are made all the same, and take no descriptor here.
     let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
     let (sender, reasons) = channel();
-    let proxy = Proxy::start(
-        settings(&[("quiet", endpoint.local_addr().unwrap())]),
-        Arc::new(Reasons(sender)),
-    )
-    .unwrap();
+    let mut settings = settings(&[("quiet", endpoint.local_addr().unwrap())]);
+    // One worker has one backlog: clients are accepted in the order in which they came.
+    settings.process.workers = 1;
+    let proxy = Proxy::start(settings, Arc::new(Reasons(sender))).unwrap();
     let address = proxy.listeners()[0].address;
     for client in &clients {
         net::connect(client, &address).unwrap();
