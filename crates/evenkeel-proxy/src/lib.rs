@@ -5,6 +5,7 @@
 
 mod capacity;
 pub mod control;
+mod crew;
 mod kernel;
 mod listener;
 mod proxy;

@@ -17,13 +17,14 @@ use parking_lot::Mutex;
 
 use crate::SessionSink;
 use crate::capacity::Capacity;
+use crate::crew::{Crew, Membership};
 use crate::kernel;
 use crate::listener::{Bound, Holder, ListenerState, bind_all};
 use crate::route::Route;
 use crate::settings::{ListenerSettings, Settings};
 use crate::tier::{BalanceTier, Tier};
 use crate::upstream::SessionIndex;
-use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, WorkerMailbox, time_of};
+use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, time_of};
 
 /// Why a proxy could not be started. Nothing is left behind: no socket, no thread.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +117,6 @@ pub struct RouteAnswer {
 }
 
 struct WorkerHandle {
-    mailbox: WorkerMailbox,
     index: Arc<SessionIndex>,
     spliced: Arc<SpliceCounts>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -128,6 +128,7 @@ pub struct Proxy {
     listeners: Vec<Arc<ListenerState>>,
     clusters: Vec<Arc<Cluster>>,
     pipes: Arc<PipeBudget>,
+    crew: Arc<Crew>,
     workers: Vec<WorkerHandle>,
 }
 
@@ -162,6 +163,8 @@ impl Proxy {
             listeners: listeners.collect(),
             clusters: tiers.iter().map(|tier| Arc::clone(&tier.cluster)).collect(),
             pipes: pipe_budget(capacity.pipes_max()),
+            crew: Crew::of(process.workers)
+                .map_err(|source| StartError::Worker { number: 0, source })?,
             workers: Vec::new(),
         };
         proxy.start_workers(bound, process.workers, &sink)?;
@@ -198,6 +201,13 @@ impl Proxy {
             .iter()
             .map(|worker| worker.index.count(endpoint))
             .sum()
+    }
+
+    /// The sessions of each worker now.
+    pub fn worker_sessions(&self) -> Vec<usize> {
+        (0..self.workers.len())
+            .map(|worker| self.crew.sessions(worker))
+            .collect()
     }
 
     /// What splicing came to.
@@ -257,12 +267,12 @@ impl Proxy {
 
     /// Accepts nothing more; sessions may finish. The threads end with the last one.
     pub fn drain(&self) {
-        self.instruct_all(Instruction::Drain);
+        self.instruct_all(|| Instruction::Drain);
     }
 
     /// Accepts nothing more and ends all sessions now.
     pub fn close(&self) {
-        self.instruct_all(Instruction::Close);
+        self.instruct_all(|| Instruction::Close);
     }
 
     /// Waits until all threads have ended, which takes a [`Proxy::drain`] or [`Proxy::close`].
@@ -290,8 +300,7 @@ impl Proxy {
             .collect();
         for number in 0..count {
             let sockets = sockets.iter_mut().filter_map(Iterator::next);
-            let pipes = Pipes::new(Arc::clone(&self.pipes));
-            let worker = start_worker(number, self.clock, &self.listeners, sockets, pipes, sink);
+            let worker = self.start_worker(number, sockets, sink);
             // Dropping the proxy closes the workers before it.
             self.workers
                 .push(worker.map_err(|source| StartError::Worker { number, source })?);
@@ -299,10 +308,42 @@ impl Proxy {
         Ok(())
     }
 
-    fn instruct_all(&self, instruction: Instruction) {
-        for worker in &self.workers {
+    fn start_worker(
+        &self,
+        number: usize,
+        sockets: impl Iterator<Item = Listener>,
+        sink: &Arc<dyn SessionSink>,
+    ) -> io::Result<WorkerHandle> {
+        let mailbox = self.crew.mailbox(number).clone();
+        let pipes = Pipes::new(Arc::clone(&self.pipes));
+        let spliced = pipes.counts();
+        let index = Arc::new(SessionIndex::default());
+        let shared = Shared {
+            sink: Arc::clone(sink),
+            waiter: Arc::new(GrantPost(mailbox.clone())),
+            index: Arc::clone(&index),
+            random: fastrand::Rng::new(),
+        };
+        let membership = Membership::new(Arc::clone(&self.crew), number);
+        let handler = SessionHandler::new(self.listeners.clone(), shared, membership);
+        let mut worker = Worker::new(handler, mailbox, self.clock, pipes)?;
+        for (listener, socket) in (0..).zip(sockets) {
+            worker.listen(listener, socket)?;
+        }
+        let thread = thread::Builder::new()
+            .name(format!("ek-worker-{number}"))
+            .spawn(move || run(number, worker))?;
+        Ok(WorkerHandle {
+            index,
+            spliced,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    fn instruct_all(&self, instruction: impl Fn() -> Instruction) {
+        for worker in 0..self.workers.len() {
             // A worker that has ended has nothing left to stop.
-            let _ = worker.mailbox.post(Mail::Worker(instruction));
+            let _ = self.crew.mailbox(worker).post(Mail::Worker(instruction()));
         }
     }
 }
@@ -337,43 +378,6 @@ fn routes(
             })
     };
     listeners.iter().map(route).collect()
-}
-
-fn start_worker(
-    number: usize,
-    clock: Clock,
-    listeners: &[Arc<ListenerState>],
-    sockets: impl Iterator<Item = Listener>,
-    pipes: Pipes,
-    sink: &Arc<dyn SessionSink>,
-) -> io::Result<WorkerHandle> {
-    let mailbox = WorkerMailbox::new()?;
-    let index = Arc::new(SessionIndex::default());
-    let shared = Shared {
-        sink: Arc::clone(sink),
-        waiter: Arc::new(GrantPost(mailbox.clone())),
-        index: Arc::clone(&index),
-        random: fastrand::Rng::new(),
-    };
-    let spliced = pipes.counts();
-    let mut worker = Worker::new(
-        SessionHandler::new(listeners.to_vec(), shared),
-        mailbox.clone(),
-        clock,
-        pipes,
-    )?;
-    for (listener, socket) in (0..).zip(sockets) {
-        worker.listen(listener, socket)?;
-    }
-    let thread = thread::Builder::new()
-        .name(format!("ek-worker-{number}"))
-        .spawn(move || run(number, worker))?;
-    Ok(WorkerHandle {
-        mailbox,
-        index,
-        spliced,
-        thread: Mutex::new(Some(thread)),
-    })
 }
 
 fn run(number: usize, worker: Worker<SessionHandler>) {

@@ -14,17 +14,19 @@ use evenkeel_reactor::{
 };
 
 use crate::SessionSink;
+use crate::crew::{Arrival, Membership};
 use crate::listener::ListenerState;
 use crate::session::Session;
 use crate::upstream::SessionIndex;
 
 /// What other threads tell a worker.
-#[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction {
     /// Accept nothing more, and end with the last session.
     Drain,
     /// Accept nothing more, and end all sessions now.
     Close,
+    /// Take over a socket that another worker has accepted.
+    Adopt(Arrival),
 }
 
 /// How other threads reach a worker: a session is told of a freed slot that is now its own, the worker is instructed.
@@ -78,18 +80,36 @@ pub(crate) struct SessionHandler {
     /// By the numbers under which the reactor knows the worker's listeners.
     listeners: Vec<Arc<ListenerState>>,
     shared: Shared,
+    membership: Membership,
+    phase: Phase,
     /// When it was last said that descriptors have run out.
     said_at: Option<Time>,
+}
+
+/// Whether a worker takes new sessions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// What it has accepted or is handed; nothing goes to others any more.
+    Draining,
+    /// None.
+    Closed,
 }
 
 /// How often at most a worker says that descriptors have run out.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 impl SessionHandler {
-    pub(crate) const fn new(listeners: Vec<Arc<ListenerState>>, shared: Shared) -> Self {
+    pub(crate) const fn new(
+        listeners: Vec<Arc<ListenerState>>,
+        shared: Shared,
+        membership: Membership,
+    ) -> Self {
         Self {
             listeners,
             shared,
+            membership,
+            phase: Phase::Running,
             said_at: None,
         }
     }
@@ -108,26 +128,22 @@ impl Handler for SessionHandler {
         stream: Stream,
         peer: SocketAddr,
     ) {
-        let Some(listener) = self.listeners.get(listener as usize) else {
+        let Some(state) = self.listeners.get(listener as usize) else {
             return;
         };
-        let mut work = Work {
-            turn,
-            shared: &mut self.shared,
+        let arrival = Arrival {
+            listener,
+            stream,
+            peer,
+            counted: state.count(),
+            place: self.membership.place(),
         };
-        let opened = sessions.insert_with(|key| Session::open(key, listener, stream, peer, &work));
-        let key = match opened {
-            Ok(key) => key,
-            Err(error) => {
-                tracing::warn!(listener = &*listener.settings.name, %error, "a connection cannot be watched and is closed");
-                return;
-            }
+        let kept = match self.phase {
+            Phase::Running => self.membership.relieve(arrival, time_of(turn.now)),
+            Phase::Draining | Phase::Closed => Some(arrival),
         };
-        let fate = sessions
-            .get_mut(key)
-            .map(|session| session.begin(&mut work));
-        if fate == Some(Fate::Remove) {
-            sessions.remove(key);
+        if let Some(arrival) = kept {
+            self.open(turn, sessions, arrival);
         }
     }
 
@@ -203,15 +219,54 @@ impl Handler for SessionHandler {
         sessions: &mut Slots<Session>,
         instruction: Instruction,
     ) {
-        turn.finish();
         match instruction {
-            Instruction::Drain => {}
-            Instruction::Close => self.stop_all(turn, sessions),
+            Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
+            Instruction::Drain => {
+                turn.finish();
+                if self.phase == Phase::Running {
+                    self.phase = Phase::Draining;
+                }
+            }
+            Instruction::Close => {
+                turn.finish();
+                self.phase = Phase::Closed;
+                self.stop_all(turn, sessions);
+            }
         }
     }
 }
 
 impl SessionHandler {
+    /// Begins a session.
+    fn open(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>, arrival: Arrival) {
+        if self.phase == Phase::Closed {
+            // Accepted or handed over when it was too late: as if the backlog had been closed on it.
+            arrival.stream.reset_when_closed();
+            return;
+        }
+        let Some(listener) = self.listeners.get(arrival.listener as usize) else {
+            return;
+        };
+        let mut work = Work {
+            turn,
+            shared: &mut self.shared,
+        };
+        let opened = sessions.insert_with(|key| Session::open(key, listener, arrival, &work));
+        let key = match opened {
+            Ok(key) => key,
+            Err(error) => {
+                tracing::warn!(listener = &*listener.settings.name, %error, "a connection cannot be watched and is closed");
+                return;
+            }
+        };
+        let fate = sessions
+            .get_mut(key)
+            .map(|session| session.begin(&mut work));
+        if fate == Some(Fate::Remove) {
+            sessions.remove(key);
+        }
+    }
+
     fn stop_all(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>) {
         let mut work = Work {
             turn,

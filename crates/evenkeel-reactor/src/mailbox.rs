@@ -74,7 +74,20 @@ impl<M, I> Mailbox<M, I> {
     ///
     /// The message comes back if the mailbox is full or its worker has ended.
     pub fn post(&self, mail: Mail<M, I>) -> Result<(), Mail<M, I>> {
-        if self.enqueue(mail)? == Was::Empty {
+        let bound = match mail {
+            Mail::Connection(..) => MAIL_MAX,
+            Mail::Worker(_) => MAIL_MAX + MAIL_RESERVE,
+        };
+        self.post_within(mail, bound)
+    }
+
+    /// The same with a bound of the sender's, for what can be done otherwise when the worker is behind.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if so much mail lies unread, or the worker has ended.
+    pub fn post_within(&self, mail: Mail<M, I>, bound: usize) -> Result<(), Mail<M, I>> {
+        if self.enqueue(mail, bound)? == Was::Empty {
             self.ring();
         }
         Ok(())
@@ -88,6 +101,16 @@ impl<M, I> Mailbox<M, I> {
         std::mem::swap(&mut self.shared.queue.lock().mail, into);
     }
 
+    /// Refuses everything from now on, if nothing is there.
+    pub(crate) fn close_if_empty(&self) -> Closed {
+        let mut queue = self.shared.queue.lock();
+        if !queue.mail.is_empty() {
+            return Closed::No;
+        }
+        queue.closed = true;
+        Closed::Yes
+    }
+
     /// Refuses everything from now on and drops what is there.
     pub(crate) fn close(&self) {
         let mut queue = self.shared.queue.lock();
@@ -98,12 +121,8 @@ impl<M, I> Mailbox<M, I> {
         drop(left);
     }
 
-    fn enqueue(&self, mail: Mail<M, I>) -> Result<Was, Mail<M, I>> {
+    fn enqueue(&self, mail: Mail<M, I>, bound: usize) -> Result<Was, Mail<M, I>> {
         let mut queue = self.shared.queue.lock();
-        let bound = match mail {
-            Mail::Connection(..) => MAIL_MAX,
-            Mail::Worker(_) => MAIL_MAX + MAIL_RESERVE,
-        };
         if queue.closed || queue.mail.len() >= bound {
             return Err(mail);
         }
@@ -126,6 +145,13 @@ impl<M, I> AsFd for Mailbox<M, I> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
     }
+}
+
+/// Whether a mailbox was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    Yes,
+    No,
 }
 
 #[derive(PartialEq, Eq)]
@@ -152,6 +178,27 @@ mod tests {
             mailbox.post(Mail::Worker(number)).unwrap();
         }
         assert!(mailbox.post(Mail::Worker(0)).is_err());
+    }
+
+    /// A mailbox with mail in it is not closed behind the sender's back.
+    #[test]
+    fn unread_mail_keeps_a_mailbox_open() {
+        let mailbox: Mailbox<(), _> = Mailbox::new().unwrap();
+        mailbox.post(Mail::Worker(1)).unwrap();
+        assert_eq!(mailbox.close_if_empty(), Closed::No);
+
+        mailbox.take(&mut VecDeque::new());
+        assert_eq!(mailbox.close_if_empty(), Closed::Yes);
+        assert!(mailbox.post(Mail::Worker(2)).is_err());
+    }
+
+    /// A sender may be content with less than the mailbox holds.
+    #[test]
+    fn a_sender_may_set_a_lower_bound() {
+        let mailbox: Mailbox<(), _> = Mailbox::new().unwrap();
+        mailbox.post_within(Mail::Worker(1), 1).unwrap();
+        assert!(mailbox.post_within(Mail::Worker(2), 1).is_err());
+        mailbox.post(Mail::Worker(3)).unwrap();
     }
 
     /// What lies in a mailbox when its worker ends is dropped, and nothing more is taken.

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::accept::{Acceptors, Reception};
-use crate::mailbox::{Mail, Mailbox};
+use crate::mailbox::{Closed, Mail, Mailbox};
 use crate::pipe::Pipes;
 use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
 use crate::pump::Gear;
@@ -200,12 +200,19 @@ impl<H: Handler> Worker<H> {
     /// The kernel refuses to wait; that is a fault of this program.
     pub fn run(mut self) -> io::Result<()> {
         let mut batch = Batch::new();
-        while self.stopping != Stopping::Closed || !self.connections.is_empty() {
+        while !self.is_over() {
             self.poller.wait(&mut batch, self.patience())?;
             self.now = self.clock.now();
             self.turn(&batch);
         }
         Ok(())
+    }
+
+    /// Whether there is nothing left to do. Mail may bring something: who sent it relies on its being read.
+    fn is_over(&self) -> bool {
+        self.stopping == Stopping::Closed
+            && self.connections.is_empty()
+            && self.mailbox.close_if_empty() == Closed::Yes
     }
 
     /// One turn. The order matters in one point only: places are recycled after everything that names them.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use evenkeel_proxy::control::protocol::{Answer, Fault, FaultKind, Request, StopMode};
 use evenkeel_proxy::control::report::{
     ClusterReport, EndedReport, ListenerReport, Phase, RouteReport, StatusReport, StopReport,
+    WorkerReport,
 };
 use evenkeel_proxy::control::server::ControlHandler;
 use evenkeel_proxy::settings::Settings;
@@ -21,8 +22,6 @@ pub(crate) const VERSION: &str = env!("EVENKEEL_VERSION");
 /// What is configured once and told often.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessFacts {
-    /// Reactor workers.
-    pub workers: usize,
     /// How long a graceful stop may take.
     pub stop_deadline: Duration,
     /// Where each listener's sessions go, in the order of the listeners.
@@ -33,7 +32,6 @@ impl ProcessFacts {
     /// Those of these settings.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            workers: settings.process.workers,
             stop_deadline: settings.process.stop_deadline,
             targets: settings
                 .listeners
@@ -89,12 +87,17 @@ impl Desk {
                 Phase::Running
             },
             uptime_ms: millis(self.started.elapsed()),
-            workers: self.process.workers,
+            workers: self.workers(),
             listeners: self.listeners(),
             clusters: self.clusters(),
             splice: self.proxy.spliced().into(),
             access_log: self.telemetry.access_log_counts().map(Into::into),
         }
+    }
+
+    fn workers(&self) -> Vec<WorkerReport> {
+        let sessions = self.proxy.worker_sessions().into_iter();
+        sessions.map(|sessions| WorkerReport { sessions }).collect()
     }
 
     fn listeners(&self) -> Vec<ListenerReport> {

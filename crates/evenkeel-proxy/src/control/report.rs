@@ -25,7 +25,7 @@ pub struct StatusReport {
     /// Milliseconds since its start.
     pub uptime_ms: u64,
     /// Reactor workers.
-    pub workers: usize,
+    pub workers: Vec<WorkerReport>,
     /// In the order of the file.
     pub listeners: Vec<ListenerReport>,
     /// In the order of the file.
@@ -127,6 +127,13 @@ pub struct FailureReport {
     pub kind: String,
     /// How long ago.
     pub age_ms: u64,
+}
+
+/// A worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerReport {
+    /// Sessions now.
+    pub sessions: usize,
 }
 
 /// Bytes that were spliced, and what stood in the way.

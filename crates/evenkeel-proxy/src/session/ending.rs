@@ -193,22 +193,19 @@ impl Session {
         match self.leave() {
             State::Relaying(relay) => self.part(relay, reason, now),
             State::Connecting(attempt) => attempt.abort(Outcome::Abandoned, now),
-            State::Lingering(Linger {
-                attempt: Some(attempt),
-                ..
-            }) => attempt.finish(Outcome::Abandoned, now),
+            State::Lingering(linger) => {
+                if let Some(attempt) = linger.attempt {
+                    attempt.finish(Outcome::Abandoned, now);
+                }
+            }
             // Dropping a ticket leaves the queue, dropping a lease gives it back.
-            State::Queued(_)
-            | State::BackingOff { .. }
-            | State::Lingering(_)
-            | State::Preread
-            | State::Placing => {}
+            State::Queued(_) | State::BackingOff { .. } | State::Preread | State::Placing => {}
         }
     }
 
     fn enter_linger(&mut self, linger: Linger, now: Time) {
         self.moved_at = now;
-        self.enter(State::Lingering(linger), now);
+        self.enter(State::Lingering(Box::new(linger)), now);
     }
 
     /// Answers in the endpoint's stead.

@@ -32,6 +32,7 @@ use evenkeel_core::units::Time;
 use evenkeel_core::{Lease, Ticket};
 use evenkeel_reactor::{Fate, Key, Pump, Readiness, Stream, Tag};
 
+use crate::crew::{Arrival, Place};
 use crate::listener::{Counted, ListenerState};
 use crate::telemetry::reason::Reason;
 use crate::tier::Placement;
@@ -68,6 +69,7 @@ pub(crate) struct Session {
     trail: Trail,
     /// Last, so that a session is counted until its sockets are closed.
     _counted: Counted,
+    _place: Place,
 }
 
 /// What a session waits for.
@@ -84,8 +86,8 @@ enum State {
     Connecting(Attempt),
     /// For bytes, of either side.
     Relaying(Relay),
-    /// For the peer to take what was sent and to end its stream.
-    Lingering(Linger),
+    /// For the peer to take what was sent and to end its stream. Rare and large, so not kept within.
+    Lingering(Box<Linger>),
 }
 
 impl Session {
@@ -97,11 +99,17 @@ impl Session {
     pub(crate) fn open(
         key: Key,
         listener: &Arc<ListenerState>,
-        downstream: Stream,
-        client: SocketAddr,
+        arrival: Arrival,
         work: &Work<'_, '_>,
     ) -> io::Result<Self> {
         let now = work.now();
+        let Arrival {
+            stream: downstream,
+            peer: client,
+            counted,
+            place,
+            ..
+        } = arrival;
         work.turn.watch(&downstream, key, DOWNSTREAM)?;
         let placement = listener.route.place_unread(client);
         let replay_max = placement.tier.settings.replay;
@@ -119,7 +127,8 @@ impl Session {
             armed_at: Time::NEVER,
             tries: Tries::default(),
             trail: Trail::begin(now),
-            _counted: listener.count(),
+            _counted: counted,
+            _place: place,
         })
     }
 

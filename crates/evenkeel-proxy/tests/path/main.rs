@@ -2,6 +2,7 @@
 //!
 //! The program around it is tested end to end elsewhere. Every wait has a deadline that only a fault reaches.
 
+mod bulk;
 mod closing;
 mod failing;
 mod limits;
@@ -9,5 +10,6 @@ mod placing;
 mod running;
 #[path = "../support/settings.rs"]
 mod settings;
+mod spreading;
 mod streaming;
 mod world;

@@ -66,7 +66,7 @@ fn headline(report: &StatusReport) -> String {
         printable(&report.program),
         report.pid,
         span(report.uptime_ms),
-        report.workers
+        report.workers.len()
     )
 }
 
@@ -192,6 +192,8 @@ fn access_log(log: AccessLogReport) -> String {
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_proxy::control::report::WorkerReport;
+
     use evenkeel_proxy::control::report::{EndedReport, FailureReport};
 
     use super::*;
@@ -244,7 +246,7 @@ mod tests {
             pid: 4711,
             phase: Phase::Running,
             uptime_ms: 133_000,
-            workers: 2,
+            workers: vec![WorkerReport { sessions: 1 }; 2],
             listeners: vec![ListenerReport {
                 name: "mysql".to_owned(),
                 address: "127.0.0.1:5555".to_owned(),
