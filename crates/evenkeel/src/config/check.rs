@@ -44,20 +44,32 @@ enum Counts {
 }
 
 fn check_counts(file: &File, problems: &Problems) -> Counts {
-    let counts = [
-        ("listeners", file.listeners.len()),
-        ("clusters", file.clusters.len()),
+    let listeners = file.listeners.iter().map(|listener| &listener.name);
+    let clusters = file.clusters.iter().map(|cluster| &cluster.name);
+    let verdicts = [
+        check_count("listeners", listeners, problems),
+        check_count("clusters", clusters, problems),
     ];
-    let mut verdict = Counts::Bounded;
-    for (kind, count) in counts {
-        if count > NAMED_TABLES_MAX {
-            let message =
-                format!("there are {count} {kind}; at most {NAMED_TABLES_MAX} are possible");
-            problems.report(Problem::anywhere(message));
-            verdict = Counts::TooMany;
-        }
+    if verdicts.contains(&Counts::TooMany) {
+        Counts::TooMany
+    } else {
+        Counts::Bounded
     }
-    verdict
+}
+
+fn check_count<'f>(
+    kind: &str,
+    mut names: impl ExactSizeIterator<Item = &'f Located<String>>,
+    problems: &Problems,
+) -> Counts {
+    let count = names.len();
+    let Some(beyond) = names.nth(NAMED_TABLES_MAX) else {
+        return Counts::Bounded;
+    };
+    let message = format!("there are {count} {kind}; at most {NAMED_TABLES_MAX} are possible");
+    let problem = Problem::at(&beyond.span, message);
+    problems.report(problem.help("this is the first of those beyond; run them in another process"));
+    Counts::TooMany
 }
 
 fn check_something_is_served(file: &File, problems: &Problems) {

@@ -10,10 +10,10 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
-/// The most problems that are drawn for people; beyond them only their number is told.
+/// The most problems that are shown, to people or as plain values; beyond them only their number is told.
 pub const PROBLEMS_SHOWN_MAX: usize = 100;
 
-/// The most problems that are kept; beyond them they are counted.
+/// The most problems that are kept, to show the first of them in the order of the files; beyond them they are counted.
 pub const PROBLEMS_KEPT_MAX: usize = 10_000;
 
 /// The most characters of the user's own words that are repeated in a message.
@@ -278,10 +278,17 @@ impl Diagnostics {
         self.count
     }
 
-    /// The problems as plain values, in the order of the files; at most [`PROBLEMS_KEPT_MAX`].
+    /// What the first problem is, without its place.
+    pub fn first_message(&self) -> &str {
+        let first = self.problems.first();
+        first.map_or("", |problem| &problem.message)
+    }
+
+    /// The problems as plain values, in the order of the files; at most [`PROBLEMS_SHOWN_MAX`].
     pub fn records(&self) -> Vec<ProblemRecord> {
         self.problems
             .iter()
+            .take(PROBLEMS_SHOWN_MAX)
             .map(|problem| self.record(problem))
             .collect()
     }

@@ -1,7 +1,7 @@
 //! What defaults depend on beside the file: the machine's cores and the user's runtime folder.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// Facts about the process and its machine, read once.
@@ -11,7 +11,7 @@ pub struct Surroundings {
     pub cores: usize,
     /// Whose process it is; 0 is root.
     pub user_id: u32,
-    /// `$XDG_RUNTIME_DIR`, where it is set.
+    /// `$XDG_RUNTIME_DIR`, where it is set to what the XDG specification allows: an absolute path.
     pub runtime_folder: Option<OsString>,
 }
 
@@ -21,7 +21,7 @@ impl Surroundings {
         Self {
             cores: thread::available_parallelism().map_or(1, usize::from),
             user_id: rustix::process::getuid().as_raw(),
-            runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()),
+            runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").filter(is_absolute),
         }
     }
 
@@ -36,9 +36,24 @@ impl Surroundings {
     }
 }
 
+/// "All paths set in these environment variables must be absolute. If an implementation encounters a relative path … it should
+/// consider the path invalid and ignore it" (XDG Base Directory Specification). The empty one is relative, too.
+fn is_absolute(folder: &OsString) -> bool {
+    Path::new(folder).is_absolute()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Where a relative folder is depends on who looks: `run` and `status` in two folders would not meet.
+    #[test]
+    fn a_relative_runtime_folder_is_ignored() {
+        assert!(is_absolute(&OsString::from("/run/user/1000")));
+        for folder in ["", "tmp", "./tmp", "~/run"] {
+            assert!(!is_absolute(&OsString::from(folder)), "{folder}");
+        }
+    }
 
     fn control_socket(user_id: u32, runtime_folder: Option<&str>) -> PathBuf {
         let surroundings = Surroundings {

@@ -4,7 +4,7 @@
 //! are the reader's business.
 
 use std::fmt::Display;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// The most characters in the name of a listener, cluster or endpoint.
@@ -141,7 +141,22 @@ fn scale_of(unit: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// `"10.0.0.11:3306"`, `"[2001:db8::1]:3306"`.
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| address_help(text))
+    let parsed = text.parse().map_err(|_| address_help(text))?;
+    check_is_one_machine(parsed)?;
+    Ok(parsed)
+}
+
+/// What no connection can be made to, and what would be IPv4 in the clothes of IPv6, which neither listens nor compares like it.
+fn check_is_one_machine(address: SocketAddr) -> Result<(), String> {
+    let port = address.port();
+    match address.ip() {
+        ip if ip.is_multicast() => Err("a multicast address takes no connections".to_owned()),
+        IpAddr::V4(Ipv4Addr::BROADCAST) => Err("that is the broadcast address".to_owned()),
+        IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(Ok(()), |ip| {
+            Err(format!("write the IPv4 address itself: \"{ip}:{port}\""))
+        }),
+        IpAddr::V4(_) => Ok(()),
+    }
 }
 
 /// Says which of the common mistakes it was.
@@ -287,6 +302,10 @@ mod tests {
             ("10.0.0.300:80", "no IP address"),
             ("10.0.0.1:99999", "from 0 to 65535"),
             ("3306", "an IP address and a port"),
+            ("[::ffff:127.0.0.1]:0", "\"127.0.0.1:0\""),
+            ("224.0.0.1:99", "multicast"),
+            ("[ff02::1]:99", "multicast"),
+            ("255.255.255.255:9", "broadcast"),
         ] {
             let refused = parse_address(text).expect_err(text);
             assert!(refused.contains(part), "{text}: {refused}");

@@ -35,6 +35,20 @@ fn listeners_do_not_share_an_address() {
     }
 }
 
+/// One table more than is possible: the place of the first that is too many.
+#[test]
+fn the_first_cluster_too_many_is_pointed_at() {
+    const POSSIBLE: usize = 4096;
+    let clusters: String = (0..POSSIBLE)
+        .map(|number| format!("[cluster.c{number}]\nendpoints = [\"10.0.0.1:80\"]\n"))
+        .collect();
+
+    let problem = only_problem(config::parse_text("many.toml", &format!("{clusters}{WEB}")));
+
+    let beyond = format!("many.toml:{}:10: there are 4097 clusters", 2 * POSSIBLE + 6);
+    assert!(problem.starts_with(&beyond), "{problem}");
+}
+
 /// A listener that is its own endpoint would feed itself until the descriptors run out.
 #[test]
 fn a_circle_is_refused() {

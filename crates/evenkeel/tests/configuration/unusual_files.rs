@@ -38,6 +38,48 @@ fn a_folder_is_refused() {
     assert_eq!(diagnostics.count(), 1);
 }
 
+/// A pipe that nobody writes to is refused instead of waited for: as the main file, by name and by pattern.
+#[test]
+fn a_pipe_is_not_waited_for() {
+    for (main, pipe) in [
+        (None, "main.toml"),
+        (Some("include = [\"pipe.toml\"]"), "pipe.toml"),
+        (Some("include = [\"p*.toml\"]"), "pipe.toml"),
+    ] {
+        let folder = folder(&[]);
+        if let Some(include) = main {
+            let text = format!("{include}\n{WEB}");
+            fs::write(folder.path().join("main.toml"), text).unwrap();
+        }
+        make_pipe(&folder.path().join(pipe));
+
+        let problem = only_problem(load_main(&folder));
+
+        assert!(
+            problem.contains("it is a pipe, not a regular file"),
+            "{problem}"
+        );
+    }
+}
+
+fn make_pipe(path: &Path) {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+}
+
+/// Devices have no end or none that is known, and the kernel's own files are read like pipes though they call themselves regular.
+#[test]
+fn devices_and_files_of_the_kernel_are_refused() {
+    for path in ["/dev/zero", "/proc/self/status"] {
+        let diagnostics = config::load(Path::new(path)).unwrap_err();
+
+        let report = diagnostics.render(Appearance::Plain);
+
+        assert!(report.contains("not a regular file"), "{report}");
+    }
+}
+
 /// Latin-1 instead of UTF-8: the place of the first wrong byte.
 #[test]
 fn text_in_another_encoding_is_refused() {
