@@ -1,6 +1,6 @@
 //! One running balancer: started in order from checked settings, and ended whole. What `run` and `demo` have in common.
 //!
-//! The order is: control socket (so that a second start by mistake is found before anything else happens), access log, all
+//! The order is: signals, so that none that comes from then on ends the process halfway, control socket (so that a second start by mistake is found before anything else happens), access log, all
 //! listening sockets, workers, control plane. If one fails, those before it are taken down again.
 
 use std::io;
@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use crate::control_plane::{Charge, ControlPlane};
 use crate::desk::ProcessFacts;
+use crate::lookout::Lookout;
 
 /// A balancer that accepts connections. It ends by a signal, by its control socket, or by [`Balancer::stop`].
 pub struct Balancer {
@@ -37,18 +38,18 @@ pub enum BalancerError {
     /// Listening sockets and workers.
     #[error(transparent)]
     Proxy(#[from] StartError),
-    /// The control plane.
+    /// The control plane, or what it stands on.
     #[error("cannot start the control plane: {0}")]
     ControlPlane(io::Error),
 }
 
 impl Balancer {
-    /// Starts everything, in order.
+    /// Starts everything, in order. The lookout is made first, by whoever also reads the configuration.
     ///
     /// # Errors
     ///
     /// See [`BalancerError`].
-    pub fn start(settings: Settings) -> Result<Self, BalancerError> {
+    pub fn start(settings: Settings, lookout: Lookout) -> Result<Self, BalancerError> {
         let (facts, control_socket) = (
             ProcessFacts::new(&settings),
             settings.process.control_socket.clone(),
@@ -65,7 +66,7 @@ impl Balancer {
             socket,
             process: facts,
         };
-        let control = ControlPlane::start(charge).map_err(|error| {
+        let control = ControlPlane::start(charge, lookout).map_err(|error| {
             proxy.close();
             proxy.join();
             BalancerError::ControlPlane(error)

@@ -16,12 +16,13 @@ use evenkeel_proxy::control::server;
 use evenkeel_proxy::control::socket::ControlSocket;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::Stopped;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::desk::{Desk, ProcessFacts};
+use crate::lookout::Lookout;
 use crate::notify::Supervisor;
 use crate::signals::{Signals, Wish};
 use crate::watch::Watch;
@@ -34,8 +35,6 @@ const TICKS_PER_LOOK: u32 = 5;
 const STOP_REQUESTS_MAX: usize = 16;
 /// How many ticks lie between two lines about a stop that goes on: five seconds.
 const TICKS_PER_PROGRESS: u32 = 50;
-/// Threads for what must block (none, so far), kept apart from the default of 512.
-const BLOCKING_THREADS_MAX: usize = 4;
 /// How long the log writer may take for what is queued when everything else has ended.
 const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -63,15 +62,15 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// The system gives no thread, no signal handler or no descriptor.
-    pub(crate) fn start(charge: Charge) -> io::Result<Self> {
+    /// The system gives no thread or no descriptor.
+    pub(crate) fn start(charge: Charge, lookout: Lookout) -> io::Result<Self> {
         let (stop_requests, requests) = channel(STOP_REQUESTS_MAX);
         let (report, started) = std_mpsc::sync_channel(1);
         let sender = stop_requests.clone();
         let thread = thread::Builder::new()
             .name("ek-control".to_owned())
             .spawn(move || {
-                let prepared = Plane::prepare(charge, sender, requests);
+                let prepared = Plane::prepare(charge, lookout, sender, requests);
                 match prepared {
                     Ok((runtime, plane)) => {
                         let _ = report.send(Ok(()));
@@ -134,13 +133,11 @@ struct Plane {
 impl Plane {
     fn prepare(
         charge: Charge,
+        lookout: Lookout,
         sender: Sender<StopMode>,
         requests: Receiver<StopMode>,
     ) -> io::Result<(Runtime, Self)> {
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(BLOCKING_THREADS_MAX)
-            .enable_all()
-            .build()?;
+        let Lookout { runtime, signals } = lookout;
         let guard = runtime.enter();
         let stopping = Arc::new(AtomicBool::new(false));
         let desk = Desk {
@@ -160,7 +157,7 @@ impl Plane {
         let plane = Self {
             charge,
             requests,
-            signals: Signals::listen()?,
+            signals,
             supervisor: Supervisor::from_environment(),
             phase: Phase::Running,
             stopping,

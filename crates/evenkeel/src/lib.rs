@@ -10,6 +10,7 @@ mod descriptors;
 mod desk;
 pub mod example_service;
 pub mod exit;
+pub mod lookout;
 mod notify;
 mod output;
 mod program_log;

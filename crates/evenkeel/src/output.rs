@@ -1,12 +1,15 @@
 //! Writing to standard output and standard error, when the reader may be gone or want no colour.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::table::printable;
 
 /// Prints text as it is. A reader that has seen enough (`status | head`) is no fault.
+#[must_use = "an answer that could not be written was not given"]
 pub(crate) fn print(text: &str) -> Exit {
     let mut stdout = io::stdout().lock();
     let written = stdout
@@ -21,6 +24,7 @@ pub(crate) fn print(text: &str) -> Exit {
 }
 
 /// Prints a value as indented JSON.
+#[must_use = "an answer that could not be written was not given"]
 pub(crate) fn print_json(value: &impl Serialize) -> Exit {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print(&(text + "\n")),
@@ -33,6 +37,11 @@ pub(crate) fn complain(message: &str) -> Exit {
     // With standard error gone as well, there is nobody left to tell.
     let _ = writeln!(io::stderr().lock(), "evenkeel: {message}");
     Exit::Failed
+}
+
+/// A path in a message: on one line, without commands to the terminal.
+pub(crate) fn shown_path(path: &Path) -> String {
+    printable(&path.display().to_string())
 }
 
 /// Whether standard output is for eyes that see colour: a terminal, and nobody has set `NO_COLOR` (no-color.org).

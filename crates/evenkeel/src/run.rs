@@ -10,6 +10,7 @@ use crate::cli::complain_about;
 use crate::config::{self, DEFAULT_PATH, Loaded};
 use crate::desk::VERSION;
 use crate::exit::Exit;
+use crate::lookout::Lookout;
 use crate::{descriptors, output, program_log};
 
 /// What `run` takes.
@@ -22,16 +23,20 @@ pub(crate) struct RunArguments {
 
 /// Runs until a signal or `evenkeel stop` ends it.
 pub(crate) fn run(arguments: &RunArguments) -> Exit {
+    let lookout = match Lookout::post() {
+        Ok(lookout) => lookout,
+        Err(error) => return output::complain(&format!("cannot listen to signals: {error}")),
+    };
     match config::load(&arguments.file) {
-        Ok(loaded) => serve(loaded, &arguments.file),
+        Ok(loaded) => serve(loaded, &arguments.file, lookout),
         Err(diagnostics) => complain_about(&diagnostics),
     }
 }
 
-fn serve(loaded: Loaded, file: &Path) -> Exit {
+fn serve(loaded: Loaded, file: &Path, lookout: Lookout) -> Exit {
     program_log::start(loaded.log_level);
     let workers = loaded.settings.process.workers;
-    match Balancer::start(loaded.settings) {
+    match Balancer::start(loaded.settings, lookout) {
         Ok(balancer) => {
             descriptors::warn_if_few();
             announce(&balancer, file, workers);
@@ -48,7 +53,7 @@ fn announce(balancer: &Balancer, file: &Path, workers: usize) {
     let control_socket = balancer
         .control_socket()
         .map_or_else(|| "off".to_owned(), |path| path.display().to_string());
-    tracing::info!(version = VERSION, configuration = %file.display(), workers, control_socket, "ready");
+    tracing::info!(version = VERSION, configuration = %output::shown_path(file), workers, control_socket, "ready");
 }
 
 fn wait(balancer: Balancer) -> Exit {

@@ -228,6 +228,101 @@ fn usr1_and_hup_do_not_end_it() {
     assert_eq!(balancer.status()["phase"], "running");
 }
 
+/// An evenkeel in a folder of its own, seen as soon as it has taken its control socket: the start is not over by then.
+fn just_starting(prepare: impl FnOnce(&mut Command)) -> (Running, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("evenkeel.toml");
+    let text = "process.control_socket = \"./control.sock\"\nlog.access = \"off\"\n\
+                [listener.a]\nbind = \"127.0.0.1:0\"\nto = \"a\"\n[cluster.a]\nendpoints = [\"127.0.0.1:1\"]\n";
+    fs::write(&config, text).unwrap();
+    let mut command = evenkeel(&["run", config.to_str().unwrap()]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    prepare(&mut command);
+    let process = Running::start(&mut command);
+    let socket = folder.path().join("control.sock");
+    until("it has its control socket", || socket.exists());
+    (process, folder)
+}
+
+/// TERM in the middle of a start ends it in order, with nothing left behind.
+#[test]
+fn a_stop_during_the_start_leaves_no_files() {
+    const ROUNDS: usize = 20;
+    for _ in 0..ROUNDS {
+        let (mut process, folder) = just_starting(|_| {});
+
+        process.signal(Signal::TERM);
+
+        assert_eq!(process.exit_code(), Some(0));
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "more than the configuration is left");
+    }
+}
+
+/// HUP and USR1 in the middle of a start do no harm.
+#[test]
+fn hup_and_usr1_during_the_start_do_not_end_it() {
+    const ROUNDS: usize = 10;
+    for signal in [Signal::HUP, Signal::USR1].repeat(ROUNDS) {
+        let (mut process, _folder) = just_starting(|_| {});
+
+        process.signal(signal);
+
+        process.signal(Signal::TERM);
+        assert_eq!(process.exit_code(), Some(0), "{signal:?}");
+    }
+}
+
+/// However few files may be open, a start either succeeds or says why not; it never panics.
+#[test]
+fn a_start_with_few_descriptors_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("evenkeel.toml");
+    let text = "process.control_socket = \"./control.sock\"\nprocess.workers = 1\nlog.access = \"off\"\n\
+                [listener.a]\nbind = \"192.0.2.1:1\"\nto = \"a\"\n[cluster.a]\nendpoints = [\"127.0.0.1:1\"]\n";
+    fs::write(&config, text).unwrap();
+    for limit in 4..24 {
+        let script = format!("ulimit -n {limit}; exec \"$0\" run \"$1\"");
+        let output = Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_evenkeel")])
+            .arg(&config)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(!complaint.contains("panicked"), "{limit}: {complaint}");
+        // With enough of them, it is the address, which is no machine's.
+        assert!(
+            matches!(output.status.code(), Some(1 | 3 | 127)),
+            "{limit}: {complaint}"
+        );
+    }
+}
+
+/// An answer that cannot be written is a failure, whichever command it is the answer of.
+#[test]
+fn a_full_disk_is_not_success() {
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["run", "--help"],
+        &["demo", "--once"],
+        &["completions", "bash"],
+        &["config", "schema"],
+        &["init", "-"],
+    ] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+
+        let output = evenkeel(words).stdout(full).output().unwrap();
+
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+    }
+}
+
 /// A stop that waits too little says so with its own code; `--now` then ends the session and the process.
 #[test]
 fn a_stop_that_is_not_over_in_time_has_its_own_code() {

@@ -10,14 +10,17 @@ use thiserror::Error;
 
 use super::protocol::{ANSWER_BYTES_MAX, Fault, Request, decode_answer, encode_request};
 use super::socket::{ControlSocketError, check_length};
+use super::{lock, peer};
 
-/// How long a running process may take for an answer: longer than it gives a silent client, so that a full house clears.
+/// How long a running process may take for an answer, unless the caller has less patience: longer than it gives a silent
+/// client, so that a full house clears.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to a running process.
 #[derive(Debug)]
 pub struct ControlClient {
     path: PathBuf,
+    patience: Duration,
     stream: BufReader<UnixStream>,
 }
 
@@ -45,7 +48,21 @@ pub enum ClientError {
     /// The path cannot be a socket's.
     #[error(transparent)]
     Path(#[from] ControlSocketError),
-    /// The connection broke, or the answer took longer than [`ANSWER_TIMEOUT`].
+    /// It is there and says nothing: frozen, or without a moment for us.
+    #[error(
+        "no answer on {path} within {} s{}; it may be stopped (SIGCONT lets it go on) or overloaded",
+        .patience.as_secs(),
+        from_pid(*.pid)
+    )]
+    Silent {
+        /// On which socket.
+        path: PathBuf,
+        /// Whose socket it is, if the lock beside it says so.
+        pid: Option<u32>,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// The connection broke.
     #[error("no answer on {path}: {source}")]
     Broken {
         /// On which socket.
@@ -66,23 +83,26 @@ pub enum ClientError {
     Fault(Fault),
 }
 
+fn from_pid(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" from pid {pid}"))
+}
+
 impl ControlClient {
-    /// Connects to the process that owns the socket.
+    /// Connects to the process that owns the socket; it and each answer may take as long as `patience`.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NothingRunning`] when there is none; [`ClientError::Connect`] when it may not be reached.
-    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+    /// [`ClientError::NothingRunning`] when there is none; [`ClientError::Connect`] when it may not be reached;
+    /// [`ClientError::Silent`] when it accepts nothing.
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self, ClientError> {
         check_length(path)?;
-        let stream = UnixStream::connect(path).map_err(|source| connect_error(path, source))?;
-        let client = Self {
+        let stream = peer::connect(path, patience)
+            .map_err(|source| connect_error(path, patience, source))?;
+        Ok(Self {
             path: path.to_owned(),
+            patience,
             stream: BufReader::new(stream),
-        };
-        client
-            .bound_waits()
-            .map_err(|source| client.broken(source))?;
-        Ok(client)
+        })
     }
 
     /// Asks, and waits for the answer.
@@ -99,12 +119,6 @@ impl ControlClient {
         answer.map_err(ClientError::Fault)
     }
 
-    fn bound_waits(&self) -> io::Result<()> {
-        let stream = self.stream.get_ref();
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))
-    }
-
     fn exchange(&mut self, asked: &[u8]) -> io::Result<Vec<u8>> {
         self.stream.get_mut().write_all(asked)?;
         let mut line = Vec::new();
@@ -116,9 +130,14 @@ impl ControlClient {
     }
 
     fn broken(&self, source: io::Error) -> ClientError {
-        ClientError::Broken {
-            path: self.path.clone(),
-            source,
+        let path = self.path.clone();
+        match source.kind() {
+            io::ErrorKind::WouldBlock => ClientError::Silent {
+                path,
+                pid: lock::owner(&lock::beside(&self.path)),
+                patience: self.patience,
+            },
+            _ => ClientError::Broken { path, source },
         }
     }
 
@@ -130,9 +149,14 @@ impl ControlClient {
     }
 }
 
-fn connect_error(path: &Path, source: io::Error) -> ClientError {
+fn connect_error(path: &Path, patience: Duration, source: io::Error) -> ClientError {
     let path = path.to_owned();
     match source.kind() {
+        io::ErrorKind::WouldBlock => ClientError::Silent {
+            pid: lock::owner(&lock::beside(&path)),
+            path,
+            patience,
+        },
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             ClientError::NothingRunning { path, source }
         }
@@ -146,6 +170,7 @@ mod tests {
 
     use super::*;
     use crate::control::report::StatusReport;
+    use crate::control::socket::ControlSocket;
 
     /// No socket and a dead one are the same to a user: nothing is running.
     #[test]
@@ -155,7 +180,7 @@ mod tests {
         drop(UnixListener::bind(&stale).unwrap());
 
         for path in [stale, dir.path().join("missing.sock")] {
-            let error = ControlClient::connect(&path).unwrap_err();
+            let error = ControlClient::connect(&path, ANSWER_TIMEOUT).unwrap_err();
             assert!(
                 matches!(error, ClientError::NothingRunning { .. }),
                 "{error}"
@@ -170,7 +195,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("other.sock");
             let listener = UnixListener::bind(&path).unwrap();
-            let mut client = ControlClient::connect(&path).unwrap();
+            let mut client = ControlClient::connect(&path, ANSWER_TIMEOUT).unwrap();
             let (mut other, _) = listener.accept().unwrap();
             other.write_all(answer).unwrap();
             other.shutdown(std::net::Shutdown::Write).unwrap();
@@ -185,5 +210,29 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    /// A process that answers nothing, and one that does not even accept, are told from none and from a broken one; the first
+    /// also by its id.
+    #[test]
+    fn a_frozen_process_is_told_from_a_broken_one() {
+        const IMPATIENCE: Duration = Duration::from_millis(10);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("frozen.sock");
+        let _frozen = ControlSocket::open(&path).unwrap();
+        let mut client = ControlClient::connect(&path, IMPATIENCE).unwrap();
+
+        let error = client.ask::<StatusReport>(&Request::Status).unwrap_err();
+
+        let ours = Some(std::process::id());
+        assert!(matches!(error, ClientError::Silent { pid, .. } if pid == ours));
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match ControlClient::connect(&path, IMPATIENCE) {
+                Ok(client) => waiting.push(client),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, ClientError::Silent { pid, .. } if pid == ours));
     }
 }

@@ -32,6 +32,18 @@ pub(super) enum Locked {
     Held(Option<u32>),
 }
 
+/// Where the lock of a control socket is.
+pub(super) fn beside(socket: &Path) -> PathBuf {
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".lock");
+    PathBuf::from(path)
+}
+
+/// Who has it, as far as the file says; the file of a process that was killed still names that.
+pub(super) fn owner(path: &Path) -> Option<u32> {
+    read_pid(&mut open_existing(path).ok()?)
+}
+
 impl ControlLock {
     /// Takes the lock if it is free. Does not wait.
     ///
@@ -59,6 +71,15 @@ impl Drop for ControlLock {
         // Removed while it is still locked: see `acquire`. A file that stays behind does no harm.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Not blocking, in case it is a named pipe.
+fn open_existing(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -7,7 +7,9 @@
 
 pub mod client;
 mod lock;
+mod peer;
 pub mod protocol;
 pub mod report;
+mod reserve;
 pub mod server;
 pub mod socket;

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::{ReadHalf, WriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::protocol::{self, Answer, Fault, FaultKind, REQUEST_BYTES_MAX, Request, decode_request};
+use super::reserve::{Reserve, is_out_of_descriptors};
 
 /// Connections served at one time; more wait in the kernel's backlog.
 pub const CONNECTIONS_MAX: usize = 16;
@@ -25,6 +25,8 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(5);
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long accepting pauses when the system has nothing to give (descriptors, memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often at most it is said that accepting fails.
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// Carries requests out. Called on the control plane's thread; must not block.
 pub trait ControlHandler: Send + Sync {
@@ -43,53 +45,92 @@ pub trait ControlHandler: Send + Sync {
 /// The socket cannot be registered with the runtime. Once it serves, it does not end.
 pub async fn serve(listener: StdListener, handler: Arc<dyn ControlHandler>) -> io::Result<()> {
     let listener = UnixListener::from_std(listener)?;
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut door = Door::new(listener)?;
     let mut connections = JoinSet::new();
     loop {
-        let slot = free_slot(&slots).await?;
-        while connections.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let handler = Arc::clone(&handler);
-                connections.spawn(serve_connection(stream, handler, slot));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept on the control socket");
-                sleep(ACCEPT_PAUSE).await;
+        let may_accept = connections.len() < CONNECTIONS_MAX;
+        tokio::select! {
+            Some(ended) = connections.join_next() => door.closed(ended),
+            stream = door.accept(), if may_accept => {
+                connections.spawn(serve_connection(stream, Arc::clone(&handler)));
             }
         }
     }
 }
 
-async fn free_slot(slots: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
-    let slot = Arc::clone(slots).acquire_owned().await;
-    // Nobody closes the semaphore; if someone did, there would be nothing left to serve.
-    slot.map_err(io::Error::other)
+/// Where connections come in, also when sessions have taken every descriptor.
+struct Door {
+    listener: UnixListener,
+    reserve: Reserve,
+    /// When it was last said that nobody can be let in.
+    said_at: Option<Instant>,
 }
 
-/// Requests one after the other, until the client is done or breaks a rule.
-async fn serve_connection(
-    stream: UnixStream,
-    handler: Arc<dyn ControlHandler>,
-    _slot: OwnedSemaphorePermit,
-) {
-    let (reader, mut writer) = stream.into_split();
+impl Door {
+    fn new(listener: UnixListener) -> io::Result<Self> {
+        Ok(Self {
+            reserve: Reserve::of(&listener)?,
+            listener,
+            said_at: None,
+        })
+    }
+
+    /// The next connection. Nothing is lost when this is dropped before it is done.
+    async fn accept(&mut self) -> UnixStream {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    self.reserve.fill();
+                    return stream;
+                }
+                Err(error) if is_out_of_descriptors(&error) && self.reserve.give_up_one() => {}
+                Err(error) => {
+                    self.say(&error);
+                    sleep(ACCEPT_PAUSE).await;
+                    self.reserve.fill();
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, error: &io::Error) {
+        if self.said_at.is_none_or(|at| at.elapsed() >= SAID_EVERY) {
+            self.said_at = Some(Instant::now());
+            tracing::warn!(%error, "cannot accept on the control socket");
+        }
+    }
+
+    /// A connection has ended, and its descriptor with it.
+    fn closed(&mut self, ended: Result<UnixStream, JoinError>) {
+        if let Ok(stream) = ended
+            .map_err(io::Error::other)
+            .and_then(UnixStream::into_std)
+        {
+            self.reserve.take_over(stream.into());
+        }
+    }
+}
+
+/// Requests one after the other, until the client is done or breaks a rule. The connection comes back to be closed.
+async fn serve_connection(mut stream: UnixStream, handler: Arc<dyn ControlHandler>) -> UnixStream {
+    let (reader, mut writer) = stream.split();
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     loop {
         let answer = match read_line(&mut reader, &mut line).await {
             Incoming::Line => handle(&line, handler.as_ref()),
-            Incoming::End => return,
+            Incoming::End => break,
             // After this the place of the next line is unknown.
             Incoming::Fault(fault) => {
                 let _ = write_answer(&mut writer, &Err(fault)).await;
-                return;
+                break;
             }
         };
         if write_answer(&mut writer, &answer).await.is_err() {
-            return;
+            break;
         }
     }
+    stream
 }
 
 enum Incoming {
@@ -101,7 +142,7 @@ enum Incoming {
     Fault(Fault),
 }
 
-async fn read_line(reader: &mut BufReader<OwnedReadHalf>, line: &mut Vec<u8>) -> Incoming {
+async fn read_line(reader: &mut BufReader<ReadHalf<'_>>, line: &mut Vec<u8>) -> Incoming {
     line.clear();
     let mut bounded = reader.take(REQUEST_BYTES_MAX as u64 + 1);
     match timeout(READ_TIMEOUT, bounded.read_until(b'\n', line)).await {
@@ -123,7 +164,7 @@ fn handle(line: &[u8], handler: &dyn ControlHandler) -> Result<Answer, Fault> {
 }
 
 async fn write_answer(
-    writer: &mut OwnedWriteHalf,
+    writer: &mut WriteHalf<'_>,
     answer: &Result<Answer, Fault>,
 ) -> io::Result<()> {
     let line = protocol::encode_answer(answer);
@@ -138,7 +179,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::control::client::{ClientError, ControlClient};
+    use crate::control::client::{ANSWER_TIMEOUT, ClientError, ControlClient};
     use crate::control::protocol::StopMode;
     use crate::control::report::StopReport;
     use crate::control::socket::ControlSocket;
@@ -207,7 +248,7 @@ mod tests {
     #[test]
     fn a_question_is_answered() {
         with_server(|path| {
-            let mut client = ControlClient::connect(path).unwrap();
+            let mut client = ControlClient::connect(path, ANSWER_TIMEOUT).unwrap();
             let mode = StopMode::Graceful;
 
             let answer: StopReport = client.ask(&Request::Stop { mode }).unwrap();
@@ -220,7 +261,7 @@ mod tests {
     #[test]
     fn a_fault_does_not_end_the_connection() {
         with_server(|path| {
-            let mut client = ControlClient::connect(path).unwrap();
+            let mut client = ControlClient::connect(path, ANSWER_TIMEOUT).unwrap();
 
             let error = client.ask::<StopReport>(&Request::Status).unwrap_err();
 
@@ -296,7 +337,7 @@ mod tests {
             let mut silent: Vec<_> = (0..CONNECTIONS_MAX)
                 .map(|_| StdStream::connect(path).unwrap())
                 .collect();
-            let mut next = ControlClient::connect(path).unwrap();
+            let mut next = ControlClient::connect(path, ANSWER_TIMEOUT).unwrap();
 
             silent.pop();
 
@@ -309,15 +350,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_client_is_closed() {
         let (client, served) = UnixStream::pair().unwrap();
-        let slots = Arc::new(Semaphore::new(1));
-        let slot = free_slot(&slots).await.unwrap();
 
-        serve_connection(served, Arc::new(Parrot), slot).await;
+        serve_connection(served, Arc::new(Parrot)).await;
 
         let mut answer = String::new();
         let mut client = BufReader::new(client);
         client.read_line(&mut answer).await.unwrap();
         assert!(answer.contains(r#""kind":"timed_out""#), "{answer}");
-        assert_eq!(slots.available_permits(), 1);
     }
 }

@@ -7,19 +7,29 @@ use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
-use super::lock::{ControlLock, Locked};
+use super::lock::{self, ControlLock, Locked};
+use super::peer;
 
 /// The longest path of a Unix socket: `sun_path` has 108 bytes, one of them for the final zero.
 pub const PATH_BYTES_MAX: usize = 107;
 /// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 16;
+/// How long whoever listens on the path may take to let us connect, only to see that it is there.
+const FOREIGN_PATIENCE: Duration = Duration::from_millis(100);
+/// How often a lock that is held is looked at again: a start that fails gives it up within milliseconds, and half a second is
+/// long even on a machine where many start at once.
+const START_LOOKS_MAX: u32 = 50;
+/// The time between two of these looks.
+const START_LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A listening control socket that belongs to this process; dropping it removes it.
 #[derive(Debug)]
@@ -170,11 +180,22 @@ fn make_directory(path: &Path) -> Result<(), ControlSocketError> {
     }
 }
 
-/// Ours or root's; root may use everybody's.
+/// Whether the directory that a socket is in, where there is one, is ours or root's; root may use everybody's.
+///
+/// # Errors
+///
+/// [`ControlSocketError::ForeignDirectory`]: whoever listens there may be anybody.
+pub fn check_directory(path: &Path) -> Result<(), ControlSocketError> {
+    match path.parent() {
+        Some(directory) if directory.exists() => check_owner(directory),
+        _ => Ok(()),
+    }
+}
+
 fn check_owner(directory: &Path) -> Result<(), ControlSocketError> {
     let found = fs::metadata(directory).map_err(io_error("look at", directory))?;
-    let (owner, ours) = (found.uid(), rustix::process::geteuid().as_raw());
-    if owner == ours || owner == 0 || ours == 0 {
+    let owner = found.uid();
+    if may_use(rustix::process::geteuid().as_raw(), owner) {
         return Ok(());
     }
     Err(ControlSocketError::ForeignDirectory {
@@ -183,16 +204,28 @@ fn check_owner(directory: &Path) -> Result<(), ControlSocketError> {
     })
 }
 
+const fn may_use(user: u32, owner: u32) -> bool {
+    owner == user || owner == 0 || user == 0
+}
+
+/// Who holds the lock runs, or is only starting and may give up in a moment: then it is our turn to find out why.
 fn take_lock(path: &Path) -> Result<ControlLock, ControlSocketError> {
-    let mut lock_path = path.as_os_str().to_owned();
-    lock_path.push(".lock");
-    let lock_path = PathBuf::from(lock_path);
-    match ControlLock::acquire(lock_path.clone()).map_err(io_error("lock", &lock_path))? {
-        Locked::Ours(lock) => Ok(lock),
-        Locked::Held(pid) => Err(ControlSocketError::AlreadyRunning {
-            path: path.to_owned(),
-            pid,
-        }),
+    let lock_path = lock::beside(path);
+    let mut looks_left = START_LOOKS_MAX;
+    loop {
+        let locked = ControlLock::acquire(lock_path.clone());
+        let pid = match locked.map_err(io_error("lock", &lock_path))? {
+            Locked::Ours(lock) => return Ok(lock),
+            Locked::Held(pid) => pid,
+        };
+        if looks_left == 0 {
+            return Err(ControlSocketError::AlreadyRunning {
+                path: path.to_owned(),
+                pid,
+            });
+        }
+        looks_left -= 1;
+        thread::sleep(START_LOOK_EVERY);
     }
 }
 
@@ -208,14 +241,19 @@ fn clear_the_way(path: &Path) -> Result<(), ControlSocketError> {
             what: kind_of(&found),
         });
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(io_error("replace", path))
-        }
-        Err(error) => Err(io_error("replace", path)(error)),
-        Ok(_) => Err(ControlSocketError::InUse {
-            path: path.to_owned(),
-        }),
+    let in_use = || ControlSocketError::InUse {
+        path: path.to_owned(),
+    };
+    match peer::connect(path, FOREIGN_PATIENCE) {
+        Ok(_) => Err(in_use()),
+        Err(error) => match error.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(io_error("replace", path))
+            }
+            // Listened on, though nobody accepts.
+            io::ErrorKind::WouldBlock => Err(in_use()),
+            _ => Err(io_error("replace", path)(error)),
+        },
     }
 }
 
@@ -259,6 +297,7 @@ fn io_error(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Control
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -326,7 +365,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let all_ready = std::sync::Barrier::new(STARTS);
 
-        let winners: Vec<ControlSocket> = std::thread::scope(|scope| {
+        let winners: Vec<ControlSocket> = thread::scope(|scope| {
             let start = || {
                 all_ready.wait();
                 ControlSocket::open(&path)
@@ -374,6 +413,59 @@ mod tests {
             assert!(fs::symlink_metadata(path).is_ok());
         }
         assert!(stale.exists());
+    }
+
+    /// Of several that start at once where something foreign lies, each is told of that, and none that evenkeel runs: none does.
+    #[test]
+    fn racing_starts_are_told_of_the_foreign_file() {
+        const STARTS: usize = 4;
+        const ROUNDS: usize = 50;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        fs::write(&path, "precious").unwrap();
+        let all_ready = std::sync::Barrier::new(STARTS);
+
+        thread::scope(|scope| {
+            for _ in 0..STARTS {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        all_ready.wait();
+                        let error = ControlSocket::open(&path).unwrap_err();
+                        assert!(
+                            matches!(error, ControlSocketError::NotASocket { .. }),
+                            "{error}"
+                        );
+                    }
+                });
+            }
+        });
+    }
+
+    /// A foreign listener that accepts nothing and whose backlog is full does not hold up a start.
+    #[test]
+    fn a_foreign_listener_with_a_full_backlog_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let _foreign = UnixListener::bind(&path).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(stream) = peer::connect(&path, Duration::from_millis(1)) {
+            waiting.push(stream);
+        }
+
+        let error = ControlSocket::open(&path).unwrap_err();
+
+        assert!(matches!(error, ControlSocketError::InUse { .. }), "{error}");
+    }
+
+    /// A directory of another user is not used, and not talked to: that user could listen there in our place.
+    #[test]
+    fn only_ones_own_directory_and_roots_are_used() {
+        let dir = tempfile::tempdir().unwrap();
+        check_directory(&dir.path().join("control.sock")).unwrap();
+        check_directory(&dir.path().join("missing/control.sock")).unwrap();
+
+        assert!(may_use(1000, 1000) && may_use(1000, 0) && may_use(0, 1000));
+        assert!(!may_use(1000, 1001));
     }
 
     /// The kernel would cut or refuse a path this long; the error says how long it may be.

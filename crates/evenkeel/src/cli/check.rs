@@ -33,6 +33,8 @@ enum Verdict {
     },
     Wrong {
         valid: bool,
+        /// Of all errors, also of those that are not listed.
+        error_count: usize,
         errors: Vec<ProblemRecord>,
     },
 }
@@ -71,7 +73,7 @@ fn appearance() -> Appearance {
 fn summary(file: &Path, loaded: &Loaded) -> String {
     format!(
         "{}: ok ({}, {}, {})\n",
-        file.display(),
+        output::shown_path(file),
         counted(loaded.settings.listeners.len(), "listener"),
         counted(loaded.settings.clusters.len(), "cluster"),
         counted(loaded.endpoint_count(), "endpoint"),
@@ -97,6 +99,7 @@ fn right(loaded: &Loaded) -> Verdict {
 fn wrong(diagnostics: &Diagnostics) -> Verdict {
     Verdict::Wrong {
         valid: false,
+        error_count: diagnostics.count(),
         errors: diagnostics.records(),
     }
 }
@@ -112,6 +115,20 @@ mod tests {
         [cluster.web]
         endpoints = ["10.0.0.1:80", "10.0.0.2:80"]
     "#;
+
+    /// However many errors there are, the JSON lists as many as the words do, and counts all.
+    #[test]
+    fn the_json_is_bounded() {
+        let unknown: String = (0..1000).map(|key| format!("key{key} = 1\n")).collect();
+        let text = format!("{unknown}{SMALL}");
+        let diagnostics = config::parse_text("long.toml", &text).unwrap_err();
+
+        let json = serde_json::to_value(wrong(&diagnostics)).unwrap();
+
+        assert_eq!(json["error_count"], 1000);
+        let listed = json["errors"].as_array().unwrap().len();
+        assert_eq!(listed, config::PROBLEMS_SHOWN_MAX);
+    }
 
     /// One listener, one cluster, two endpoints: the summary counts them, and knows one from many.
     #[test]
@@ -136,6 +153,7 @@ mod tests {
 
         let expected = serde_json::json!({
             "valid": false,
+            "error_count": 1,
             "errors": [{
                 "file": "small.toml",
                 "line": 4,

@@ -44,12 +44,12 @@ fn write(mut file: File) -> io::Result<()> {
 }
 
 fn next_steps(file: &Path) -> String {
-    let file = file.display();
+    let file = output::shown_path(file);
     format!("wrote {file}; edit it, then `evenkeel check {file}` and `evenkeel run {file}`\n")
 }
 
 fn refusal(file: &Path, error: &io::Error) -> String {
-    let file = file.display();
+    let file = output::shown_path(file);
     match error.kind() {
         io::ErrorKind::AlreadyExists => format!("{file} is there already; --force overwrites it"),
         io::ErrorKind::NotFound => format!("cannot write {file}: its folder is not there"),
@@ -98,5 +98,16 @@ mod tests {
         };
         assert_eq!(init(&forced), Exit::Done);
         assert_eq!(fs::read_to_string(&file).unwrap(), STARTER);
+    }
+
+    /// A file's name is told on one line, whatever is in it.
+    #[test]
+    fn a_line_feed_in_a_name_is_shown_and_not_obeyed() {
+        let hostile = Path::new("a\nb\u{1b}[2J");
+        let there = io::Error::from(io::ErrorKind::AlreadyExists);
+
+        for told in [next_steps(hostile), refusal(hostile, &there)] {
+            assert!(told.contains("a\\nb\\u{1b}[2J"), "{told}");
+        }
     }
 }

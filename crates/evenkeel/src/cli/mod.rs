@@ -74,9 +74,32 @@ struct ExampleServiceArguments {
     name: String,
 }
 
-/// The whole program: reads the command line, does what it says. On a wrong one, clap says so and exits with 2.
+/// The whole program: reads the command line, does what it says.
 pub fn main() -> Exit {
-    match Cli::parse().command {
+    match Cli::try_parse() {
+        Ok(cli) => carry_out(cli.command),
+        Err(told) => tell(&told),
+    }
+}
+
+/// What clap has to say: that the command line is wrong, or the help or version that was asked for. The latter are answers,
+/// and one that cannot be written is a failure.
+fn tell(told: &clap::Error) -> Exit {
+    if told.use_stderr() {
+        // With standard error gone, there is nobody left to tell; the exit code says it all the same.
+        let _ = told.print();
+        return Exit::Usage;
+    }
+    let text = told.render();
+    if output::stdout_has_colour() {
+        output::print(&text.ansi().to_string())
+    } else {
+        output::print(&text.to_string())
+    }
+}
+
+fn carry_out(command: Command) -> Exit {
+    match command {
         Command::Run(arguments) => run(&arguments),
         Command::Check(arguments) => check(&arguments),
         Command::Init(arguments) => init(&arguments),
@@ -94,9 +117,9 @@ pub fn main() -> Exit {
 fn example_service(arguments: &ExampleServiceArguments) -> Exit {
     match ExampleService::start(&arguments.name, arguments.bind) {
         Ok(service) => {
-            output::print(&format!("{}\n", service.address()));
+            let told = output::print(&format!("{}\n", service.address()));
             service.wait();
-            Exit::Done
+            told
         }
         Err(error) => output::complain(&format!("cannot serve on {}: {error}", arguments.bind)),
     }

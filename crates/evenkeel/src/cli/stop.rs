@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use clap::Args;
+use evenkeel_proxy::control::client::ANSWER_TIMEOUT;
 use evenkeel_proxy::control::protocol::{Request, StopMode};
 use evenkeel_proxy::control::report::StopReport;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,6 +41,9 @@ struct Stop {
     pid: u32,
     sessions: u64,
     stopped: bool,
+    /// Whether it could be said that it was asked for; that cannot take the asking back.
+    #[serde(skip)]
+    announced: Exit,
 }
 
 /// Asks, waits, and tells how it went.
@@ -56,15 +60,21 @@ fn carry_out(arguments: &StopArguments) -> Result<Stop, Refused> {
     } else {
         StopMode::Graceful
     };
-    let report: StopReport = arguments.which.connect()?.ask(&Request::Stop { mode })?;
-    if !arguments.json {
-        output::print(&announcement(&report));
-    }
+    let mut process = arguments
+        .which
+        .connect_within(answer_patience(arguments.wait))?;
+    let report: StopReport = process.ask(&Request::Stop { mode })?;
+    let announced = if arguments.json {
+        Exit::Done
+    } else {
+        output::print(&announcement(&report))
+    };
     let stopped = wait_until_gone(report.pid, patience(arguments.wait, &report))?;
     Ok(Stop {
         pid: report.pid,
         sessions: report.sessions,
         stopped,
+        announced,
     })
 }
 
@@ -73,7 +83,7 @@ fn tell(stop: &Stop, arguments: &StopArguments) -> Exit {
         return Exit::Failed;
     }
     if stop.stopped || arguments.wait == Some(0) {
-        return Exit::Done;
+        return stop.announced;
     }
     output::complain(&format!(
         "pid {} has not ended yet; wait longer with --wait SECONDS, or close its sessions with --now",
@@ -100,6 +110,14 @@ fn patience(wait: Option<u64>, report: &StopReport) -> Duration {
         || Duration::from_millis(report.deadline_ms).saturating_add(GRACE),
         Duration::from_secs,
     )
+}
+
+/// Who does not want to wait long does not want to wait longer for the answer; but an answer there must be.
+fn answer_patience(wait: Option<u64>) -> Duration {
+    match wait {
+        None | Some(0) => ANSWER_TIMEOUT,
+        Some(seconds) => ANSWER_TIMEOUT.min(Duration::from_secs(seconds)),
+    }
 }
 
 /// Whether the process was gone before `patience` ran out. The kernel tells the moment, so nothing is asked again and again.
@@ -162,5 +180,14 @@ mod tests {
 
         assert_eq!(patience(None, &report), Duration::from_secs(30));
         assert_eq!(patience(Some(2), &report), Duration::from_secs(2));
+    }
+
+    /// A frozen process keeps `stop --wait 1` for one second, not for the ten of an answer.
+    #[test]
+    fn an_answer_is_not_waited_for_longer_than_the_end() {
+        assert_eq!(answer_patience(Some(1)), Duration::from_secs(1));
+        for long in [None, Some(0), Some(60)] {
+            assert_eq!(answer_patience(long), ANSWER_TIMEOUT);
+        }
     }
 }

@@ -57,16 +57,21 @@ fn perform(mut stage: Stage, arguments: &DemoArguments) -> Exit {
         Err(error) => output::complain(&format!("the demo broke off: {error}")),
     };
     if exit == Exit::Done && !arguments.once {
-        output::print(&invitation(&stage));
-        return stage.stay_up();
+        let invited = output::print(&invitation(&stage));
+        return match stage.stay_up() {
+            Exit::Done => invited,
+            failed => failed,
+        };
     }
-    stage.take_down();
-    exit
+    match stage.take_down() {
+        Exit::Done => exit,
+        failed => failed,
+    }
 }
 
 /// How many requests failed.
 fn play(stage: &mut Stage) -> Result<usize, StageError> {
-    output::print(&opening(stage));
+    print(&opening(stage))?;
     let mut failed = share_by_weight(stage)?;
     failed += lose_an_endpoint(stage)?;
     failed += get_it_back(stage)?;
@@ -87,15 +92,15 @@ fn share_by_weight(stage: &mut Stage) -> Result<usize, StageError> {
     let client = Client::of(stage);
     let first = client.ask();
     let record = first.text.trim_end();
-    output::print(&format!(
+    print(&format!(
         "A client sends \"ada\", ends its side, and reads to the end:\n    {record}\n"
-    ));
+    ))?;
     let lead_in = client.ask_until_top_of_round();
     let answers = client.ask_times(TWO_ROUNDS);
     say(
         "1. Weights 5, 1 and 1: most for the heaviest, never in a burst",
         &[&answers.sequence(), &answers.summary()],
-    );
+    )?;
     Ok(usize::from(first.served_by.is_none()) + lead_in.failed() + answers.failed())
 }
 
@@ -117,7 +122,7 @@ fn lose_an_endpoint(stage: &mut Stage) -> Result<usize, StageError> {
     say(
         &format!("2. a dies while {CROWD} clients are at work"),
         &[&fate, &answers.summary()],
-    );
+    )?;
     Ok(answers.failed())
 }
 
@@ -138,14 +143,22 @@ fn get_it_back(stage: &mut Stage) -> Result<usize, StageError> {
     say(
         "3. a returns: a trial finds it, and each success raises it",
         &[&fade_in, &answers.summary()],
-    );
-    say("4. All is as before", &[&full.sequence(), &full.summary()]);
+    )?;
+    say("4. All is as before", &[&full.sequence(), &full.summary()])?;
     Ok(answers.failed() + full.failed())
 }
 
-fn say(title: &str, lines: &[&str]) {
+fn say(title: &str, lines: &[&str]) -> Result<(), StageError> {
     let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
-    output::print(&format!("\n{title}\n{lines}"));
+    print(&format!("\n{title}\n{lines}"))
+}
+
+/// A story that cannot be told is not played on.
+fn print(text: &str) -> Result<(), StageError> {
+    match output::print(text) {
+        Exit::Done => Ok(()),
+        _ => Err(StageError::Untold),
+    }
 }
 
 /// Asks again and again, at an even pace, until it is so.

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use evenkeel_proxy::control::client::{ClientError, ControlClient};
+use evenkeel_proxy::control::client::{ANSWER_TIMEOUT, ClientError, ControlClient};
 use evenkeel_proxy::control::protocol::{Request, StopMode};
 use evenkeel_proxy::control::report::{EndpointReport, StatusReport};
 use tempfile::TempDir;
@@ -14,6 +14,7 @@ use crate::balancer::{Balancer, BalancerError};
 use crate::config::{self, Loaded};
 use crate::example_service::ExampleService;
 use crate::exit::Exit;
+use crate::lookout::Lookout;
 use crate::output;
 
 /// Services, balancer and the folder of its control socket.
@@ -43,12 +44,15 @@ pub(super) enum StageError {
         "the configuration of the demo is refused; this is a fault of evenkeel, please report it"
     )]
     Configuration,
+    #[error("its story cannot be printed")]
+    Untold,
     #[error("status does not know {0}")]
     Unknown(&'static str),
 }
 
 impl Stage {
     pub(super) fn build() -> Result<Self, StageError> {
+        let lookout = Lookout::post()?;
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let start = |name| ExampleService::start(name, any_port);
         let (a, b, c) = (start("a")?, start("b")?, start("c")?);
@@ -60,7 +64,7 @@ impl Stage {
             configuration([&a, &b, &c].map(ExampleService::address), &control_socket);
         let Loaded { settings, .. } = config::parse_text("demo.toml", &configuration)
             .map_err(|_| StageError::Configuration)?;
-        let balancer = Balancer::start(settings)?;
+        let balancer = Balancer::start(settings, lookout)?;
         let listeners = balancer.listeners();
         let address = listeners
             .first()
@@ -103,7 +107,7 @@ impl Stage {
     /// What `evenkeel status` would show of it.
     pub(super) fn endpoint_a(&self) -> Result<EndpointReport, StageError> {
         let status: StatusReport =
-            ControlClient::connect(&self.control_socket)?.ask(&Request::Status)?;
+            ControlClient::connect(&self.control_socket, ANSWER_TIMEOUT)?.ask(&Request::Status)?;
         let mut endpoints = status
             .clusters
             .into_iter()
@@ -123,9 +127,9 @@ impl Stage {
         }
     }
 
-    pub(super) fn take_down(self) {
+    pub(super) fn take_down(self) -> Exit {
         self.balancer.stop(StopMode::Graceful);
-        self.stay_up();
+        self.stay_up()
     }
 }
 
