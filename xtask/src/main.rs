@@ -22,6 +22,7 @@ usage: cargo xtask <command>
   ci                             everything the continuous integration runs, from formatting to fuzzing
   fuzz [TARGET] [--seconds N]    fuzz one target, or each of them in turn (60 seconds unless told)
   bench core                     measure the cost of a pick
+  bench contention               measure what sharing a cluster costs, and model it for more cores
   bench tcp [OPTION]…            measure the TCP path beside HAProxy and nginx, as root; --help tells the options
   setup                          install the tools that `ci` and `fuzz` use";
 

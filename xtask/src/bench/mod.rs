@@ -29,19 +29,30 @@ use crate::command;
 
 pub(crate) use inside::run as run_inside;
 
-/// `core`, or `tcp [OPTION]…`
+/// `core`, `contention`, or `tcp [OPTION]…`
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments.split_first() {
-        Some((name, [])) if name == "core" => core(),
+        Some((name, [])) if name == "core" => of_core("pick"),
+        Some((name, [])) if name == "contention" => of_core("contention"),
         Some((name, [option])) if name == "tcp" && option == "--help" => {
             println!("{}", options::USAGE);
             Ok(())
         }
         Some((name, options)) if name == "tcp" => tcp::run(options),
-        _ => bail!("bench what? There are: core, tcp"),
+        _ => bail!("bench what? There are: core, contention, tcp"),
     }
 }
 
-fn core() -> Result<()> {
-    command::run(command::cargo(["bench", "-p", "evenkeel-core"]))
+/// A bench that lives beside the code it measures, built as packages are.
+fn of_core(bench: &str) -> Result<()> {
+    let arguments = [
+        "bench",
+        "-p",
+        "evenkeel-core",
+        "--profile",
+        "dist",
+        "--bench",
+        bench,
+    ];
+    command::run(command::cargo(arguments))
 }

@@ -29,7 +29,7 @@ fn main() {
         print_measured(name, &measured, algorithm);
     }
     println!(
-        "\n{} of these cells, with no more threads than cores, were disturbed by other programs",
+        "\n{} of these cells, with no more threads than cores, were disturbed by other programs and are not fitted",
         measured.disturbed_cells(cores)
     );
     if cores < 2 {
@@ -75,7 +75,9 @@ fn points(measured: &Measured, algorithm: usize, cores: usize) -> Vec<model::Poi
     for row in (0..WORK.len()).filter(|&row| WORK[row] > 0) {
         let alone = measured.median(algorithm, row, 0).cycle_nanos(1);
         for (column, &threads) in THREADS.iter().enumerate() {
-            if (2..=cores).contains(&threads) {
+            let is_sound =
+                measured.is_sound(algorithm, row, 0) && measured.is_sound(algorithm, row, column);
+            if (2..=cores).contains(&threads) && is_sound {
                 points.push(model::Point {
                     threads,
                     alone,
@@ -103,23 +105,28 @@ fn print_models(models: &[Model], measured: &Measured, cores: usize) {
     }
 }
 
+/// With lines as near as measured, and as far as assumed.
 fn print_predictions(models: &[Model]) {
     for load in [Load::CONNECTION_PER_REQUEST, Load::LONG_CONNECTIONS] {
         println!(
-            "\n{}: thousand connections a second, and the part of the cores that sharing takes",
+            "\n{}: thousand connections a second by cores, and the part of them that sharing takes, lines near to far",
             load.name
         );
         for (model, (name, _)) in models.iter().zip(ALGORITHMS) {
             print!("{name:<20}");
             for cores in model::CORES {
-                let prediction = model.predict(cores, &load);
+                let near = model.predict(cores, 1.0, &load);
+                let far = model.predict(cores, model::distance(cores), &load);
                 print!(
-                    "{:>10.1} {:>6.2} %",
-                    prediction.rate / 1e3,
-                    100.0 * prediction.lost
+                    "{cores:>6}: {:>7.1} to {:>6.1}",
+                    near.rate / 1e3,
+                    far.rate / 1e3
                 );
+                print!(" {:>5.2} to {:>5.2} %", 100.0 * near.lost, 100.0 * far.lost);
             }
-            println!("   saturates at {:.0} cores", model.saturation(&load));
+            let [near, far] =
+                [1.0, model::distance(64)].map(|distance| model.ceiling(distance) / 1e6);
+            println!("   at most {near:.1} to {far:.1} million a second");
         }
     }
 }

@@ -103,18 +103,27 @@ impl Measured {
         }
     }
 
+    /// Whether enough of a cell's samples count.
+    pub(crate) fn is_sound(&self, algorithm: usize, work: usize, threads: usize) -> bool {
+        let samples = &self.0[cell(algorithm, work, threads)];
+        samples
+            .iter()
+            .filter(|&sample| Self::counts(sample))
+            .count()
+            >= UNDISTURBED_MIN
+    }
+
     /// The cells, of those with no more threads than `cores`, that other programs disturbed too often.
     pub(crate) fn disturbed_cells(&self, cores: usize) -> usize {
-        let cells = self.0.iter().enumerate();
-        let fitting = cells.filter(|(cell, _)| THREADS[cell % THREADS.len()] <= cores);
-        let counting = |samples: &[Sample]| {
-            samples
-                .iter()
-                .filter(|&sample| Self::counts(sample))
-                .count()
-        };
-        fitting
-            .filter(|(_, samples)| counting(samples) < UNDISTURBED_MIN)
+        let cells = (0..ALGORITHMS.len()).flat_map(|algorithm| {
+            (0..WORK.len()).flat_map(move |work| {
+                (0..THREADS.len()).map(move |column| (algorithm, work, column))
+            })
+        });
+        cells
+            .filter(|&(algorithm, work, column)| {
+                THREADS[column] <= cores && !self.is_sound(algorithm, work, column)
+            })
             .count()
     }
 

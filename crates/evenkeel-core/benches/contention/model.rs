@@ -52,8 +52,8 @@ pub(crate) struct Prediction {
     pub(crate) lost: f64,
 }
 
-/// How much longer a line takes from core to core than between two cores of one die. Assumed, not measured: farther over the
-/// mesh with 16 cores; with 64 half of them in another socket.
+/// How much longer a line takes from core to core than between the two cores of the measurement. Assumed, not measured: farther
+/// over the mesh with 16 cores; with 64 half of them in another socket.
 pub(crate) const fn distance(cores: usize) -> f64 {
     match cores {
         0..=2 => 1.0,
@@ -117,10 +117,11 @@ impl Model {
         cycle
     }
 
-    pub(crate) fn predict(self, cores: usize, load: &Load) -> Prediction {
+    /// `distance` is what lines take over what they took in the measurement.
+    pub(crate) fn predict(self, cores: usize, distance: f64, load: &Load) -> Prediction {
         let far = Self {
-            serial: self.serial * distance(cores),
-            transfer: self.transfer * distance(cores),
+            serial: self.serial * distance,
+            transfer: self.transfer * distance,
         };
         let cycle = far.cycle(cores, load.private_nanos);
         Prediction {
@@ -129,9 +130,9 @@ impl Model {
         }
     }
 
-    /// The cores from which on more do not help, at the distance of 64.
-    pub(crate) fn saturation(self, load: &Load) -> f64 {
-        load.private_nanos / (self.serial * distance(64))
+    /// Picks a second beyond which waiting only grows, whatever the cores.
+    pub(crate) fn ceiling(self, distance: f64) -> f64 {
+        1e9 / (self.serial * distance)
     }
 }
 
