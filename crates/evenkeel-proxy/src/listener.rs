@@ -29,12 +29,20 @@ pub(crate) struct ListenerState {
     /// What its streams, on both sides, have in common.
     pub(crate) options: StreamOptions,
     capacity: Arc<Capacity>,
+    counts: Counts,
+}
+
+/// Written by all workers for each connection, while each message reads the timeouts: on lines of their own (two, since they
+/// are fetched in pairs). The alignment also keeps the reference count of an `Arc` of it apart.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counts {
     accepted: AtomicU64,
     ended: AtomicU64,
 }
 
 impl ListenerState {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         settings: ListenerSettings,
         bound: &Bound,
         route: Route,
@@ -49,14 +57,13 @@ impl ListenerState {
             route,
             options,
             capacity,
-            accepted: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
+            counts: Counts::default(),
         }
     }
 
     /// Counts a session in; it is counted out when the value is dropped.
     pub(crate) fn count(self: &Arc<Self>) -> Counted {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         self.capacity.session_begins();
         Counted(Arc::clone(self))
     }
@@ -68,13 +75,13 @@ impl ListenerState {
 
     /// Sessions begun since the start.
     pub(crate) fn accepted(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
+        self.counts.accepted.load(Ordering::Relaxed)
     }
 
     /// Sessions that have not ended.
     pub(crate) fn sessions(&self) -> u64 {
         // What has ended is read first: a session that begins in between may be counted too many, never too few.
-        let ended = self.ended.load(Ordering::Acquire);
+        let ended = self.counts.ended.load(Ordering::Acquire);
         self.accepted().saturating_sub(ended)
     }
 }
@@ -85,7 +92,7 @@ pub(crate) struct Counted(Arc<ListenerState>);
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.capacity.session_has_ended();
-        self.0.ended.fetch_add(1, Ordering::Release);
+        self.0.counts.ended.fetch_add(1, Ordering::Release);
     }
 }
 
