@@ -167,6 +167,7 @@ impl Session {
             State::Placing | State::Queued(_) | State::BackingOff { .. } | State::Connecting(_)
                 if self.is_client_gone() =>
             {
+                self.note_time_queued(work.now());
                 self.end(Reason::ClientClosed, work)
             }
             State::Connecting(_) => self.connecting(work),
@@ -191,7 +192,7 @@ impl Session {
         if !matches!(self.state, State::Queued(_)) {
             return Fate::Keep;
         }
-        self.trail.queued += work.now().since(self.since);
+        self.note_time_queued(work.now());
         self.enter(State::Placing, work.now());
         let fate = self.take(lease, work);
         self.settle(fate, work)
@@ -203,8 +204,16 @@ impl Session {
             State::Lingering(linger) => linger.reason,
             _ => Reason::StopDeadline,
         };
+        self.note_time_queued(work.now());
         // The caller removes it, whatever its fate.
         let _ = self.end(reason, work);
+    }
+
+    /// The wait is over, whatever ended it; no other state counts as one.
+    fn note_time_queued(&mut self, now: Time) {
+        if matches!(self.state, State::Queued(_)) {
+            self.trail.queued += now.since(self.since);
+        }
     }
 
     fn enter(&mut self, state: State, now: Time) {
@@ -247,7 +256,10 @@ impl Session {
         match &self.state {
             State::Placing => Fate::Keep,
             State::Preread => self.turn_away(Reason::PrereadTimeout, work),
-            State::Queued(_) => self.give_up(Reason::QueueTimeout, work),
+            State::Queued(_) => {
+                self.note_time_queued(work.now());
+                self.give_up(Reason::QueueTimeout, work)
+            }
             State::BackingOff { .. } => self.back_off_over(work),
             State::Connecting(_) => self.connect_timed_out(work),
             State::Relaying(_) => self.relay_timed_out(work),
