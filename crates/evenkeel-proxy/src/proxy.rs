@@ -39,8 +39,8 @@ pub enum StartError {
     },
     /// Somebody listens on the address already.
     #[error(
-        "listener \"{listener}\" cannot listen on {address}: {} listens there already; stop it, or choose another address",
-        holder_text(.holder.as_ref())
+        "listener \"{listener}\" cannot listen on {address}: {}",
+        holder_text(.holder.as_ref(), .address.port())
     )]
     AddressInUse {
         /// The listener.
@@ -74,8 +74,17 @@ pub enum StartError {
     },
 }
 
-fn holder_text(holder: Option<&Holder>) -> String {
-    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
+/// A port may be in use without a listener: an outgoing connection has it, even one that has ended and only times out.
+fn holder_text(holder: Option<&Holder>, port: u16) -> String {
+    match holder {
+        Some(holder) => {
+            format!("{holder} listens there already; stop it, or choose another address")
+        }
+        None => format!(
+            "the address is in use, by another user's process or by an outgoing connection (`ss -tanp sport = :{port}` shows it); \
+             wait, or choose a port outside net.ipv4.ip_local_port_range"
+        ),
+    }
 }
 
 /// A listener, as seen from outside.

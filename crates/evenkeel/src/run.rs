@@ -1,9 +1,11 @@
 //! `evenkeel run`: the configuration is checked whole, then the balancer is started, and the process is it until it ends.
 
 use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use evenkeel_proxy::StartError;
 
 use crate::balancer::{Balancer, BalancerError};
 use crate::cli::complain_about;
@@ -76,15 +78,26 @@ fn explain(error: &BalancerError) -> String {
         }
         cause = error.source();
     }
+    if lacks_port_right(error) {
+        text.push_str("; ports below 1024 need CAP_NET_BIND_SERVICE");
+    }
     text
+}
+
+fn lacks_port_right(error: &BalancerError) -> bool {
+    const UNPRIVILEGED_PORT_MIN: u16 = 1024;
+    matches!(
+        error,
+        BalancerError::Proxy(StartError::Bind { address, source, .. })
+            if address.port() < UNPRIVILEGED_PORT_MIN
+                && source.kind() == io::ErrorKind::PermissionDenied
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::Arc;
 
-    use evenkeel_proxy::StartError;
     use evenkeel_proxy::control::socket::ControlSocketError;
 
     use super::*;
