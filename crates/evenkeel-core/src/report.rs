@@ -93,6 +93,10 @@ pub struct Explanation {
 pub enum Verdict {
     /// It would.
     Chosen,
+    /// It would, as its trial.
+    ChosenOnTrial,
+    /// It would, at effective weight 0: none that is above it can take the session.
+    ChosenFaded,
     /// It could; the text says why another is preferred, or what its chances are.
     Usable(String),
     /// Its configured weight is 0.
@@ -156,7 +160,7 @@ impl Cluster {
         let chosen = roster.due_trial(&field, now).or_else(|| preview(&field));
         let verdicts = (0..field.len()).map(|position| {
             let verdict = if chosen == Some(position) {
-                Verdict::Chosen
+                verdict_on_chosen(&field, position)
             } else {
                 verdict(&roster, &field, position)
             };
@@ -236,6 +240,14 @@ fn status_of(
         established: totals.established,
         failures: totals.failures,
         last_failure: condition.last_failure(),
+    }
+}
+
+fn verdict_on_chosen(field: &Field<'_>, position: usize) -> Verdict {
+    match (field.share(position), field.is_any_open()) {
+        (0, true) => Verdict::ChosenOnTrial,
+        (0, false) => Verdict::ChosenFaded,
+        _ => Verdict::Chosen,
     }
 }
 

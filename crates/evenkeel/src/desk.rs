@@ -11,7 +11,7 @@ use evenkeel_proxy::control::report::{
     WorkerReport,
 };
 use evenkeel_proxy::control::server::ControlHandler;
-use evenkeel_proxy::settings::Settings;
+use evenkeel_proxy::settings::{KeySource, Settings};
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{ListenerStatus, Proxy};
 use tokio::sync::mpsc::Sender;
@@ -26,6 +26,8 @@ pub(crate) struct ProcessFacts {
     pub stop_deadline: Duration,
     /// Where each listener's sessions go, in the order of the listeners.
     pub targets: Vec<Arc<str>>,
+    /// Clusters that hash what a client sends first.
+    pub by_first_line: Vec<Arc<str>>,
 }
 
 impl ProcessFacts {
@@ -37,6 +39,12 @@ impl ProcessFacts {
                 .listeners
                 .iter()
                 .map(|listener| Arc::clone(&listener.to))
+                .collect(),
+            by_first_line: settings
+                .clusters
+                .iter()
+                .filter(|cluster| cluster.key == Some(KeySource::FirstLine))
+                .map(|cluster| Arc::clone(&cluster.spec.name))
                 .collect(),
         }
     }
@@ -81,11 +89,7 @@ impl Desk {
         StatusReport {
             program: VERSION.to_owned(),
             pid: std::process::id(),
-            phase: if self.stopping.load(Ordering::Relaxed) {
-                Phase::Stopping
-            } else {
-                Phase::Running
-            },
+            phase: self.phase(),
             uptime_ms: millis(self.started.elapsed()),
             workers: self.workers(),
             listeners: self.listeners(),
@@ -98,6 +102,14 @@ impl Desk {
     fn workers(&self) -> Vec<WorkerReport> {
         let sessions = self.proxy.worker_sessions().into_iter();
         sessions.map(|sessions| WorkerReport { sessions }).collect()
+    }
+
+    fn phase(&self) -> Phase {
+        if self.stopping.load(Ordering::Relaxed) {
+            Phase::Stopping
+        } else {
+            Phase::Running
+        }
     }
 
     fn listeners(&self) -> Vec<ListenerReport> {
@@ -144,13 +156,12 @@ impl Desk {
             .route(listener, from, first_bytes)
             .ok_or_else(|| self.unknown_listener(listener))?;
         let now = self.proxy.now();
-        let cluster = answer.cluster.status(now).name;
-        Ok(RouteReport::new(
-            listener,
-            &cluster,
-            &answer.explanation,
-            now,
-        ))
+        let cluster = answer.cluster.status(now);
+        Ok(RouteReport {
+            phase: self.phase(),
+            by_first_line: self.process.by_first_line.contains(&cluster.name),
+            ..RouteReport::new(listener, &cluster, &answer.explanation, now)
+        })
     }
 
     fn unknown_listener(&self, listener: &str) -> Fault {

@@ -41,7 +41,9 @@ impl Balancer for LeastConnections {
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
         let load = Load::at(field, position);
         let weight = f64::from(load.share) / f64::from(SHARE_SCALE);
-        format!("{} leases at weight {weight}", load.in_flight)
+        let in_flight = load.in_flight;
+        let plural = if in_flight == 1 { "" } else { "s" };
+        format!("{in_flight} session{plural} for weight {weight}")
     }
 
     fn rotation(&self) -> Option<&Mutex<Rotation>> {

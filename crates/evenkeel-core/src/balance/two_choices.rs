@@ -55,7 +55,7 @@ impl Balancer for TwoChoices {
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
         let in_flight = Load::at(field, position).in_flight();
         format!(
-            "{}, the less loaded of two; {in_flight} leases",
+            "{}, the less loaded of two; sessions: {in_flight}",
             odds(field, position)
         )
     }

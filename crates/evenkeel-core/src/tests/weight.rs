@@ -188,6 +188,6 @@ fn explain_tells_the_time_of_the_trial() {
     assert_eq!(explanation.verdicts[0].2, Verdict::OnTrial { next });
     assert_eq!(
         world.cluster.explain(&request, next).verdicts[0].2,
-        Verdict::Chosen
+        Verdict::ChosenOnTrial
     );
 }

@@ -169,7 +169,15 @@ pub struct RouteReport {
     pub listener: String,
     /// The cluster its sessions go to.
     pub cluster: String,
-    /// The endpoint's name; `None` when no endpoint would get it.
+    /// Whether connections are accepted at all.
+    pub phase: Phase,
+    /// Whether the cluster hashes what a client sends first.
+    pub by_first_line: bool,
+    /// Sessions that wait for a free slot.
+    pub waiting: usize,
+    /// The most that may wait.
+    pub queue_max: usize,
+    /// The endpoint's name; `None` when no endpoint would get it, or when chance decides.
     pub chosen: Option<String>,
     /// Every endpoint of the cluster.
     pub verdicts: Vec<VerdictReport>,
@@ -275,8 +283,13 @@ impl EndpointReport {
 }
 
 impl RouteReport {
-    /// From the core's explanation.
-    pub fn new(listener: &str, cluster: &str, explanation: &Explanation, now: Time) -> Self {
+    /// From the core's explanation, as if connections were accepted and nothing of a client were hashed.
+    pub fn new(
+        listener: &str,
+        cluster: &ClusterStatus,
+        explanation: &Explanation,
+        now: Time,
+    ) -> Self {
         let name_of = |id| {
             let verdicts = explanation.verdicts.iter();
             let mut named = verdicts.filter(|(endpoint, _, _)| *endpoint == id);
@@ -285,7 +298,11 @@ impl RouteReport {
         let verdicts = explanation.verdicts.iter();
         Self {
             listener: listener.to_owned(),
-            cluster: cluster.to_owned(),
+            cluster: cluster.name.to_string(),
+            phase: Phase::Running,
+            by_first_line: false,
+            waiting: cluster.waiting,
+            queue_max: cluster.queue_max,
             chosen: explanation.chosen.and_then(name_of),
             verdicts: verdicts
                 .map(|(_, name, verdict)| VerdictReport::new(name, verdict, now))
@@ -309,6 +326,11 @@ impl VerdictReport {
 fn describe(verdict: &Verdict, now: Time) -> (&'static str, String) {
     match verdict {
         Verdict::Chosen => ("chosen", "gets it".to_owned()),
+        Verdict::ChosenOnTrial => ("chosen", "gets it: its trial is due".to_owned()),
+        Verdict::ChosenFaded => (
+            "chosen",
+            "gets it, though its effective weight is 0: none above it can take it".to_owned(),
+        ),
         Verdict::Usable(why) => ("usable", why.clone()),
         Verdict::WeightZero => (
             "weight-zero",
@@ -373,7 +395,7 @@ fn millis_between(earlier: Time, later: Time) -> u64 {
 }
 
 fn seconds_between(earlier: Time, later: Time) -> String {
-    format!("{:.1} s", later.since(earlier).as_secs_f64())
+    format!("{:.1}s", later.since(earlier).as_secs_f64())
 }
 
 #[cfg(test)]
@@ -430,7 +452,13 @@ mod tests {
             ],
         };
 
-        let report = RouteReport::new("mysql", "databases", &explanation, Time::ZERO);
+        let cluster = ClusterStatus {
+            name: Arc::from("databases"),
+            waiting: 0,
+            queue_max: 0,
+            endpoints: Vec::new(),
+        };
+        let report = RouteReport::new("mysql", &cluster, &explanation, Time::ZERO);
 
         assert_eq!(report.chosen.as_deref(), Some("db2"));
         assert_eq!(report.verdicts[0].verdict, "full");
