@@ -25,6 +25,7 @@ use crate::desk::{Desk, ProcessFacts};
 use crate::lookout::Lookout;
 use crate::notify::Supervisor;
 use crate::signals::{Signals, Wish};
+use crate::span::span;
 use crate::watch::Watch;
 
 /// How often time passes for clusters, and how exact a stop's deadline is.
@@ -225,10 +226,10 @@ impl Plane {
         let sessions = self.charge.proxy.sessions();
         match (mode, self.phase) {
             (StopMode::Graceful, Phase::Running) => {
-                let deadline_seconds = self.charge.process.stop_deadline.as_secs_f64();
+                let deadline = self.charge.process.stop_deadline.as_millis();
                 tracing::info!(
                     sessions,
-                    deadline_seconds,
+                    deadline = span(u64::try_from(deadline).unwrap_or(u64::MAX)),
                     "stopping: accepting nothing new, sessions may finish"
                 );
                 self.announce_stop(sessions);

@@ -8,6 +8,8 @@ use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus};
 use evenkeel_proxy::control::report::failure_code;
 
+use crate::span::span;
+
 /// How well an endpoint does, as far as an operator cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -23,7 +25,7 @@ enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     Ejected {
-        for_millis: u128,
+        for_millis: u64,
         last_failure: &'static str,
     },
     Faded {
@@ -87,9 +89,11 @@ fn standing(state: EndpointState) -> Standing {
     }
 }
 
-fn ejected_for(state: EndpointState, now: Time) -> u128 {
+fn ejected_for(state: EndpointState, now: Time) -> u64 {
     match state {
-        EndpointState::Ejected { until } => until.since(now).as_millis(),
+        EndpointState::Ejected { until } => {
+            u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)
+        }
         _ => 0,
     }
 }
@@ -103,7 +107,7 @@ fn tell(cluster: &str, endpoint: &str, change: &Change) {
             tracing::warn!(
                 cluster,
                 endpoint,
-                for_millis,
+                out_for = span(*for_millis),
                 last_failure,
                 "endpoint ejected: it failed too often in a row"
             );

@@ -58,11 +58,11 @@ pub fn render(report: &StatusReport) -> String {
 
 fn headline(report: &StatusReport) -> String {
     let phase = match report.phase {
-        Phase::Running => "running",
-        Phase::Stopping => "STOPPING",
+        Phase::Running => "running for",
+        Phase::Stopping => "stopping, up",
     };
     format!(
-        "evenkeel {}: pid {}, {phase} for {}, workers: {}\n",
+        "evenkeel {}: pid {}, {phase} {}, workers: {}\n",
         printable(&report.program),
         report.pid,
         span(report.uptime_ms),
@@ -87,10 +87,10 @@ fn listeners(listeners: &[ListenerReport]) -> String {
         ("LISTENER", Left),
         ("ADDRESS", Left),
         ("TO", Left),
-        ("SESSIONS", Right),
+        ("OPEN", Right),
         ("ACCEPTED", Right),
-        ("UP", Right),
-        ("DOWN", Right),
+        ("BYTES-UP", Right),
+        ("BYTES-DOWN", Right),
         ("ENDED", Left),
     ]);
     for listener in listeners {
@@ -126,7 +126,7 @@ fn endpoints(endpoints: &[EndpointReport]) -> String {
         ("WEIGHT", Right),
         ("EFFECTIVE", Right),
         ("IN-FLIGHT", Right),
-        ("SESSIONS", Right),
+        ("ATTEMPTS", Right),
         ("ESTABLISHED", Right),
         ("FAILURES", Right),
         ("LAST FAILURE", Left),
@@ -288,11 +288,11 @@ mod tests {
         let page = "\
 evenkeel 0.1.0: pid 4711, running for 2m 13s, workers: 2
 
-LISTENER  ADDRESS         TO         SESSIONS  ACCEPTED       UP     DOWN  ENDED
-mysql     127.0.0.1:5555  databases         2       116  2.0 KiB  5.0 MiB  done 110, client_reset 4
+LISTENER  ADDRESS         TO         OPEN  ACCEPTED  BYTES-UP  BYTES-DOWN  ENDED
+mysql     127.0.0.1:5555  databases     2       116   2.0 KiB     5.0 MiB  done 110, client_reset 4
 
 CLUSTER databases: 0 of at most 1024 waiting
-  ENDPOINT  ADDRESS         STATE             WEIGHT  EFFECTIVE  IN-FLIGHT  SESSIONS  ESTABLISHED  FAILURES  LAST FAILURE
+  ENDPOINT  ADDRESS         STATE             WEIGHT  EFFECTIVE  IN-FLIGHT  ATTEMPTS  ESTABLISHED  FAILURES  LAST FAILURE
   db1       10.0.0.11:3306  up                     3          3        2/8       120          118         0  -
   db2       10.0.0.11:3307  ejected for 4.5s       3          0          0       120          118         5  refused, 1m 05s ago
   spare     10.0.0.11:3308  up, backup             3          3        2/8       120          118         0  -
