@@ -1,5 +1,6 @@
 //! `evenkeel check`: says whether a configuration is right, and if not, all that is wrong with it.
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -72,12 +73,25 @@ fn appearance() -> Appearance {
 
 fn summary(file: &Path, loaded: &Loaded) -> String {
     format!(
-        "{}: ok ({}, {}, {})\n",
+        "{}: ok ({}, {}, {})\n{}",
         output::shown_path(file),
         counted(loaded.settings.listeners.len(), "listener"),
         counted(loaded.settings.clusters.len(), "cluster"),
         counted(loaded.endpoint_count(), "endpoint"),
+        unused_clusters(loaded)
     )
+}
+
+/// A cluster that nothing leads to is no error: its listener may be yet to come.
+fn unused_clusters(loaded: &Loaded) -> String {
+    let listeners = &loaded.settings.listeners;
+    let targets: HashSet<&str> = listeners.iter().map(|listener| &*listener.to).collect();
+    let clusters = loaded.settings.clusters.iter();
+    let names = clusters.map(|cluster| &*cluster.spec.name);
+    names
+        .filter(|name| !targets.contains(name))
+        .map(|name| format!("note: no listener sends to cluster `{name}`\n"))
+        .collect()
 }
 
 fn counted(count: usize, noun: &str) -> String {

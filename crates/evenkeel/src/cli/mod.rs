@@ -60,7 +60,6 @@ enum Command {
     /// Print what a shell needs to complete this command line
     Completions(CompletionsArguments),
     /// Serve the demo's user records, as an endpoint to play with
-    #[command(hide = true)]
     ExampleService(ExampleServiceArguments),
 }
 

@@ -187,7 +187,8 @@ fn nothing_running(tried: &[Candidate]) -> Refused {
             output::shown_path(candidate.path())
         );
     }
-    message.push_str("\nstart one with `evenkeel run FILE`, or say where it is with --socket PATH or --config FILE");
+    message.push_str("\nstart one with `evenkeel run FILE`, or say where it is with --socket PATH or --config FILE; \
+         without `control_socket` in its configuration, each user's process has a socket of its own");
     Refused {
         message,
         exit: Exit::NothingRunning,

@@ -71,9 +71,14 @@ fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> Pro
         control_socket: match written.control_socket.as_ref().map(|socket| &socket.value) {
             None => Some(surroundings.control_socket()),
             Some(WordOrPath::Word(_)) => None,
-            Some(WordOrPath::Path(path)) => Some(folder.join(path)),
+            Some(WordOrPath::Path(path)) => Some(within(folder, path)),
         },
     }
+}
+
+/// Without the `.` parts, which say nothing; a `..` stays, because a link may lie before it.
+fn within(folder: &Path, path: &str) -> PathBuf {
+    folder.join(path).components().collect()
 }
 
 fn access_log(written: &Log, folder: &Path) -> AccessLogSettings {
@@ -93,7 +98,7 @@ fn destination(written: &WordOrPath, folder: &Path) -> LogDestination {
         WordOrPath::Word("off") => LogDestination::Off,
         WordOrPath::Word("stderr") => LogDestination::Stderr,
         WordOrPath::Word(_) => LogDestination::Stdout,
-        WordOrPath::Path(path) => LogDestination::File(folder.join(PathBuf::from(path))),
+        WordOrPath::Path(path) => LogDestination::File(within(folder, path)),
     }
 }
 

@@ -162,7 +162,39 @@ impl Fault {
         if self.message.starts_with("duplicate key") {
             return Problem::at(&here, "this key is written twice").help("keep one of them");
         }
-        Problem::at(&here, format!("this is not TOML: {}", self.message))
+        if let Some(end) = self.end_before_missing_comma(text) {
+            let message = "this is not TOML: a comma is missing between two items";
+            return Problem::at(&at(end..end), message).help("put a comma here");
+        }
+        let problem = Problem::at(&here, format!("this is not TOML: {}", self.message));
+        match self.key_before_colon(text) {
+            Some(key) => problem.help(format!("write `{key} = …`")),
+            None => problem,
+        }
+    }
+
+    /// Where an item ends that the next one follows without a comma; behind a comment it would be no place for one.
+    fn end_before_missing_comma(&self, text: &str) -> Option<usize> {
+        let at = text.floor_char_boundary(self.bytes.start);
+        let before = text[..at].trim_end();
+        let last_line = before.lines().next_back()?;
+        let is_missing = self
+            .message
+            .starts_with("missing comma between array elements");
+        (is_missing && !last_line.contains('#')).then_some(before.len())
+    }
+
+    /// The key of a line that is written as in YAML or JSON.
+    fn key_before_colon<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let at = text.floor_char_boundary(self.bytes.start);
+        let start = text[..at].rfind(['\n', '{', ',']).map_or(0, |end| end + 1);
+        let line = text[start..].lines().next()?;
+        let key = line.split_once(':')?.0.trim().trim_matches('"');
+        let is_key = !key.is_empty()
+            && key
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_key.then_some(key)
     }
 
     fn is_missing_quotes(&self) -> bool {

@@ -406,6 +406,9 @@ fn advise_key(table: &Table, written: &str) -> Advice {
     if let Some(key) = same_idea {
         return format!("this is called `{}` here", key.name);
     }
+    if let Some(stem) = timeout_stem(table, written) {
+        return format!("write `timeouts = {{ {stem} = … }}`");
+    }
     let home = TABLES.iter().find(|other| other.key(written).is_some());
     if let Some(home) = home {
         return format!("`{written}` belongs to {}", home.title);
@@ -418,6 +421,13 @@ fn advise_key(table: &Table, written: &str) -> Advice {
             names().collect::<Vec<_>>().join(", ")
         ),
     }
+}
+
+/// `connect_timeout` is what others call `connect` in `timeouts`.
+fn timeout_stem<'w>(table: &Table, written: &'w str) -> Option<&'w str> {
+    let stem = written.strip_suffix("_timeout")?;
+    let timeouts = table.key("timeouts")?.form.inner()?;
+    timeouts.key(stem).map(|_| stem)
 }
 
 /// What to say of a string where a word or a table is wanted.

@@ -8,7 +8,7 @@ pub(super) fn nearest<'w>(
     let written = written.to_lowercase();
     known
         .into_iter()
-        .map(|word| (likeness(&written, word), word))
+        .map(|word| (likeness(&written, &word.to_lowercase()), word))
         .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, word)| word)

@@ -58,10 +58,32 @@ fn duration_help(text: &str, unit: &str) -> String {
         _ if all_digits => format!(
             "a number needs a unit: \"{text}ms\", \"{text}s\", \"{text}m\", \"{text}h\" or \"{text}d\""
         ),
-        _ if text.contains('.') => "write whole numbers: \"1500ms\" instead of \"1.5s\"".to_owned(),
+        _ if text.contains('.') => {
+            let (whole, written) = whole_duration(text)
+                .map_or_else(|| ("1500ms".to_owned(), "1.5s"), |whole| (whole, text));
+            format!("write whole numbers: \"{whole}\" instead of \"{written}\"")
+        }
         _ => "write whole numbers with the units ms, s, m, h, d, as in \"250ms\" or \"1h30m\""
             .to_owned(),
     }
+}
+
+/// `"1.5s"` as `"1500ms"`: in the largest unit that leaves a whole number.
+fn whole_duration(text: &str) -> Option<String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(unit_at);
+    let (whole, fraction) = number.split_once('.')?;
+    let scale = scale_of(unit, &DURATION_UNITS)?;
+    let tens = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let parts = whole.parse::<u64>().ok()?.checked_mul(tens)?;
+    let parts = parts
+        .checked_add(fraction.parse().ok()?)?
+        .checked_mul(scale)?;
+    let millis = parts.is_multiple_of(tens).then_some(parts / tens)?;
+    let (unit, scale) = DURATION_UNITS
+        .iter()
+        .find(|(_, scale)| millis.is_multiple_of(*scale))?;
+    Some(format!("{}{unit}", millis / scale))
 }
 
 /// The way [`parse_duration`] reads: what is below a millisecond is not printed.
@@ -244,7 +266,9 @@ mod tests {
     fn a_refused_duration_says_what_to_write() {
         for (text, part) in [
             ("5", "\"5s\""),
-            ("1.5s", "1500ms"),
+            ("1.5s", "\"1500ms\" instead of \"1.5s\""),
+            ("0.5h", "\"30m\" instead of \"0.5h\""),
+            ("0.0001s", "\"1500ms\" instead of \"1.5s\""),
             ("5sec", "the units ms, s, m, h, d"),
             ("", "the units"),
             ("-5s", "the units"),

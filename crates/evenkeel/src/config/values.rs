@@ -39,11 +39,16 @@ pub(super) fn string<'v>(value: &'v DeValue<'_>) -> Result<&'v str, Advice> {
 }
 
 /// A string; a number in its place is told how to become one.
-fn quantity<'v>(value: &'v DeValue<'_>, units: &str) -> Result<&'v str, Advice> {
+fn quantity<'v>(value: &'v DeValue<'_>, units: &[&str]) -> Result<&'v str, Advice> {
     match value {
-        DeValue::Integer(number) => Err(format!(
-            "write a string with a unit, such as \"{number}{units}\""
-        )),
+        DeValue::Integer(number) => {
+            let examples: Vec<_> = units
+                .iter()
+                .map(|unit| format!("\"{number}{unit}\""))
+                .collect();
+            let examples = examples.join(" or ");
+            Err(format!("write a string with a unit, such as {examples}"))
+        }
         other => string(other),
     }
 }
@@ -78,20 +83,22 @@ pub(super) fn duration(form: &Form, value: &DeValue<'_>) -> Result<Option<Durati
     let Form::Duration { min, max, off } = form else {
         return Err(form_mismatch());
     };
-    off_or(*off, quantity(value, "s")?, |text| {
-        match parse_duration(text)? {
+    off_or(
+        *off,
+        quantity(value, &["ms", "s"])?,
+        |text| match parse_duration(text)? {
             parsed if parsed < *min => Err(too_small(*off)),
             parsed if parsed > *max => Err("that is too long".to_owned()),
             parsed => Ok(parsed),
-        }
-    })
+        },
+    )
 }
 
 pub(super) fn size(form: &Form, value: &DeValue<'_>) -> Result<Option<u64>, Advice> {
     let Form::Size { max, off } = form else {
         return Err(form_mismatch());
     };
-    off_or(*off, quantity(value, "KiB")?, |text| {
+    off_or(*off, quantity(value, &["KiB"])?, |text| {
         match parse_size(text)? {
             0 => Err(too_small(*off)),
             parsed if parsed > *max => Err("that is too large".to_owned()),
@@ -104,13 +111,15 @@ pub(super) fn percent(form: &Form, value: &DeValue<'_>) -> Result<Option<u64>, A
     let Form::Percent { min, max, off } = form else {
         return Err(form_mismatch());
     };
-    off_or(*off, quantity(value, "%")?, |text| {
-        match parse_percent(text)? {
+    off_or(
+        *off,
+        quantity(value, &["%"])?,
+        |text| match parse_percent(text)? {
             parsed if parsed < *min => Err(too_small(*off)),
             parsed if parsed > *max => Err("that is too large".to_owned()),
             parsed => Ok(parsed),
-        }
-    })
+        },
+    )
 }
 
 fn too_small(off: Off) -> Advice {

@@ -185,7 +185,7 @@ fn invitation(stage: &Stage) -> String {
     let program = program.display();
     let (address, socket) = (stage.address(), stage.control_socket().display());
     format!(
-        "\nIt stays up now. In another terminal:\n    \
+        "\nIt stays up now; Ctrl-C ends it. In another terminal:\n    \
          echo ada | nc {} {}\n    \
          {program} status --socket {socket}\n    \
          {program} route users 192.0.2.7 --socket {socket}\n    \

@@ -82,3 +82,31 @@ fn an_address_is_a_name_for_its_own_endpoint_alone() {
         "{problem}"
     );
 }
+
+/// What comes over from other formats and other programs is told how it is written here.
+#[test]
+fn habits_from_elsewhere_are_answered() {
+    let listener = "[listener.web]\nbind = \"127.0.0.1:80\"\n";
+    let cluster = "[cluster.web]\nendpoints = [\"10.0.0.1:80\"]\n";
+    for (text, expected) in [
+        (
+            format!("{listener}to: \"web\"\n{cluster}"),
+            "main.toml:3:3: this is not TOML: invalid unquoted key, expected letters, numbers, `-`, `_` (write `to = …`)",
+        ),
+        (
+            format!(
+                "{listener}to = \"web\"\n[cluster.web]\nendpoints = [\n  \"10.0.0.1:80\"\n  \"10.0.0.2:80\",\n]\n"
+            ),
+            "main.toml:6:16: this is not TOML: a comma is missing between two items (put a comma here)",
+        ),
+        (
+            format!("{listener}to = \"web\"\n{cluster}connect_timeout = \"5s\"\n"),
+            "main.toml:6:1: unknown key `connect_timeout` (write `timeouts = { connect = … }`)",
+        ),
+    ] {
+        assert_eq!(
+            only_problem(config::parse_text("main.toml", &text)),
+            expected
+        );
+    }
+}
