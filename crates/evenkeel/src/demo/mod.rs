@@ -179,9 +179,8 @@ fn ask_until(
 }
 
 fn invitation(stage: &Stage) -> String {
-    let program = std::env::args_os()
-        .next()
-        .unwrap_or_else(|| "evenkeel".into());
+    // Whole, because another terminal may have another working folder and search path.
+    let program = std::env::current_exe().unwrap_or_else(|_| "evenkeel".into());
     let program = program.display();
     let (address, socket) = (stage.address(), stage.control_socket().display());
     format!(
