@@ -4,7 +4,7 @@
 //! full size from the start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex};
@@ -14,6 +14,13 @@ use crate::telemetry::record::SessionRecord;
 
 /// Records that wait for the writer; as many again may be in its hands. About 1.5 MiB each.
 pub const QUEUED_RECORDS_MAX: usize = 8192;
+
+/// How long the writer lets records gather after it has written some. To wake it for each would cost a busy worker more than
+/// all else about the log; the first one after a pause is written at once.
+const GATHERING_TIME: Duration = Duration::from_millis(10);
+
+/// With so many it is woken before that.
+const GATHERED_RECORDS_MAX: usize = QUEUED_RECORDS_MAX / 2;
 
 /// Records on their way to the writer, and what the writer has made of them.
 #[derive(Debug)]
@@ -30,9 +37,18 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct State {
     queued: Vec<Entry>,
+    /// How many queued records wake the writer.
+    wake_at: usize,
     reopen: bool,
     closing: bool,
     ended: bool,
+}
+
+impl State {
+    /// Whether something other than records is to be done.
+    const fn is_called(&self) -> bool {
+        self.reopen || self.closing
+    }
 }
 
 #[derive(Debug)]
@@ -52,6 +68,7 @@ impl Queue {
         Self {
             state: Mutex::new(State {
                 queued: Vec::with_capacity(QUEUED_RECORDS_MAX),
+                wake_at: 1,
                 reopen: false,
                 closing: false,
                 ended: false,
@@ -72,18 +89,26 @@ impl Queue {
             return;
         }
         state.queued.push(Entry { ended, record });
-        let was_empty = state.queued.len() == 1;
+        let wakes = state.queued.len() == state.wake_at;
         drop(state);
-        // Once is enough: the writer takes all there is, and does not sleep while there is any.
-        if was_empty {
+        // Once is enough: the writer takes all there is, and does not sleep long while there is any.
+        if wakes {
             self.work.notify_one();
         }
     }
 
-    /// Sleeps until there is something to do, and swaps the queued records for the empty list given.
+    /// Lets records gather, then sleeps until there is something to do, and swaps the queued records for the empty list given.
     pub(super) fn take(&self, records: &mut Vec<Entry>) -> Work {
         let mut state = self.state.lock();
-        while state.queued.is_empty() && !state.reopen && !state.closing {
+        let gathered = Instant::now() + GATHERING_TIME;
+        state.wake_at = GATHERED_RECORDS_MAX;
+        while state.queued.len() < GATHERED_RECORDS_MAX && !state.is_called() {
+            if self.work.wait_until(&mut state, gathered).timed_out() {
+                break;
+            }
+        }
+        state.wake_at = 1;
+        while state.queued.is_empty() && !state.is_called() {
             self.work.wait(&mut state);
         }
         std::mem::swap(&mut state.queued, records);
