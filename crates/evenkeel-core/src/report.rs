@@ -160,7 +160,7 @@ impl Cluster {
         let chosen = roster.due_trial(&field, now).or_else(|| preview(&field));
         let verdicts = (0..field.len()).map(|position| {
             let verdict = if chosen == Some(position) {
-                verdict_on_chosen(&field, position)
+                verdict_on_chosen(&roster, &field, position)
             } else {
                 verdict(&roster, &field, position)
             };
@@ -243,11 +243,15 @@ fn status_of(
     }
 }
 
-fn verdict_on_chosen(field: &Field<'_>, position: usize) -> Verdict {
-    match (field.share(position), field.is_any_open()) {
-        (0, true) => Verdict::ChosenOnTrial,
-        (0, false) => Verdict::ChosenFaded,
-        _ => Verdict::Chosen,
+/// Where all are at effective weight 0 each has a share again, so that the share alone does not tell.
+fn verdict_on_chosen(roster: &Roster, field: &Field<'_>, position: usize) -> Verdict {
+    let is_above = !roster.conditions[position].fade().is_floored();
+    if is_above {
+        Verdict::Chosen
+    } else if field.share(position) == 0 && field.is_any_open() {
+        Verdict::ChosenOnTrial
+    } else {
+        Verdict::ChosenFaded
     }
 }
 

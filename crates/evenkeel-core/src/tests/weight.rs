@@ -191,3 +191,21 @@ fn explain_tells_the_time_of_the_trial() {
         Verdict::ChosenOnTrial
     );
 }
+
+/// Where all are at 0, the dry run says that the chosen one is no better than the others.
+#[test]
+fn explain_tells_a_choice_among_the_faded() {
+    let mut world = two(1, 1);
+    world.fail_on("a");
+    world.fail_on("b");
+    let request = crate::Request {
+        key: Some(HashKey(1)),
+        tried: &Tried::default(),
+        waiter: None,
+    };
+    let verdicts = world.cluster.explain(&request, world.now).verdicts;
+    let chosen = verdicts
+        .iter()
+        .filter(|(.., verdict)| *verdict == Verdict::ChosenFaded);
+    assert_eq!(chosen.count(), 1);
+}

@@ -66,6 +66,7 @@ fn waiting_for_a_slot_ends() {
     assert_eq!(exchange(&mut world.connect(), b""), b"busy");
     let record = world.next_record();
     assert_eq!((record.reason, record.attempts), (Reason::QueueTimeout, 0));
+    assert!(record.queued >= SHORT, "{:?}", record.queued);
     assert_eq!(
         world.proxy.clusters()[0].status(world.proxy.now()).waiting,
         0
