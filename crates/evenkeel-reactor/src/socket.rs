@@ -55,15 +55,17 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds and listens; beside others that share the address it takes a [`Claim`] to know that they are one's own. An IPv6 wildcard takes IPv6 only: an address means what it says, and `0.0.0.0` and `[::]` may stand
-    /// side by side. Accepted streams inherit the options, so that they cost nothing per connection.
+    /// Binds and listens; beside others that share the address it takes a [`Claim`] to know that they are one's own. An IPv6
+    /// wildcard takes IPv6 only: an address means what it says, and `0.0.0.0` and `[::]` may stand side by side. Accepted
+    /// streams inherit the options, so that they cost nothing per connection.
     ///
     /// # Errors
     ///
     /// What the kernel says: the address is in use, is not this machine's, or needs a privilege.
     pub fn bind(address: SocketAddr, sharing: Sharing, options: StreamOptions) -> io::Result<Self> {
         let descriptor = bind(address, sharing)?;
-        apply(&descriptor, options)?;
+        prepare(&descriptor, options)?;
+        guard(&descriptor, options)?;
         net::listen(&descriptor, BACKLOG_MAX)?;
         Ok(Self { descriptor })
     }
@@ -133,12 +135,16 @@ fn bind(address: SocketAddr, sharing: Sharing) -> Result<OwnedFd, Errno> {
     Ok(descriptor)
 }
 
-fn apply(descriptor: &OwnedFd, options: StreamOptions) -> Result<(), Errno> {
+fn prepare(descriptor: &OwnedFd, options: StreamOptions) -> Result<(), Errno> {
     // Before the handshake, which announces the window that goes with it.
     if let Some(bytes) = options.receive_buffer {
         sockopt::set_socket_recv_buffer_size(descriptor, bytes)?;
     }
-    sockopt::set_tcp_nodelay(descriptor, true)?;
+    sockopt::set_tcp_nodelay(descriptor, true)
+}
+
+/// Has the kernel notice that the peer is gone, however silent the connection is.
+fn guard(descriptor: &OwnedFd, options: StreamOptions) -> Result<(), Errno> {
     sockopt::set_socket_keepalive(descriptor, true)?;
     sockopt::set_tcp_keepidle(descriptor, KEEPALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(descriptor, KEEPALIVE_INTERVAL)?;
@@ -267,7 +273,7 @@ impl Stream {
             Remote::Ip(address) => {
                 let descriptor =
                     net::socket_with(family(address), SocketType::STREAM, NEW_SOCKET, None)?;
-                apply(&descriptor, options)?;
+                prepare(&descriptor, options)?;
                 begin(&descriptor, &address)?;
                 Ok(Self::new(descriptor))
             }
@@ -279,6 +285,13 @@ impl Stream {
                 Ok(Self::new(descriptor))
             }
         }
+    }
+
+    /// Has the kernel notice that the peer is gone. Accepted streams have that from their listener; for one that was connected
+    /// it is left until it has lived for a while, since it takes four calls and most connections are short.
+    pub fn guard(&self, options: StreamOptions) {
+        // A Unix socket knows nothing of it, and needs none: its peer cannot go unnoticed.
+        let _ = guard(&self.descriptor, options);
     }
 
     /// Takes in what an event says.

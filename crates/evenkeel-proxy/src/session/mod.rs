@@ -247,7 +247,7 @@ impl Session {
             State::Queued(_) => self.since.after(settings.queue_timeout),
             State::BackingOff { pause, .. } => self.since.after(*pause),
             State::Connecting(_) => self.since.after(settings.connect_timeout),
-            State::Relaying(relay) => self.quiet_deadline().min(self.first_byte_deadline(relay)),
+            State::Relaying(relay) => self.relay_deadline(relay),
             State::Lingering(_) => self.linger_deadline(),
         }
     }

@@ -13,7 +13,7 @@
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{Failure, Outcome};
-use evenkeel_reactor::{Fate, Flow, Gear, Pump, Stream, discard};
+use evenkeel_reactor::{Fate, Flow, Gear, KEEPALIVE_IDLE, Pump, Stream, discard};
 
 use super::ending::{Close, DISCARD_PER_TURN, LINGER_BYTES_MAX};
 use super::seek::reason_of_failure;
@@ -32,6 +32,8 @@ pub(super) struct Relay {
     request_end: Carried,
     /// Whether the endpoint's end of stream has been carried to the client.
     answer_end: Carried,
+    /// When the kernel is asked to watch over the endpoint's connection; never again once it is.
+    guard_at: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,13 +59,14 @@ struct Flows {
 }
 
 impl Relay {
-    pub(super) const fn begin(attempt: Attempt) -> Self {
+    pub(super) const fn begin(attempt: Attempt, guard_at: Time) -> Self {
         Self {
             attempt,
             asked_at: None,
             client: Client::Listening,
             request_end: Carried::No,
             answer_end: Carried::No,
+            guard_at,
         }
     }
 
@@ -145,7 +148,19 @@ impl Session {
         self.up.received() + self.up.moved() + self.down.received() + self.down.moved()
     }
 
-    pub(super) fn quiet_deadline(&self) -> Time {
+    /// The next moment at which something is to be done although no byte has moved.
+    pub(super) fn relay_deadline(&self, relay: &Relay) -> Time {
+        let given_up_at = self.quiet_deadline().min(self.first_byte_deadline(relay));
+        given_up_at.min(relay.guard_at)
+    }
+
+    /// When the connection of an endpoint that is connected now gets its guard.
+    pub(super) fn guard_at(&self, now: Time) -> Time {
+        let dead_peer = self.listener.options.dead_peer;
+        now.after(dead_peer.map_or(KEEPALIVE_IDLE, |limit| limit.min(KEEPALIVE_IDLE)))
+    }
+
+    fn quiet_deadline(&self) -> Time {
         let timeouts = &self.listener.settings.timeouts;
         let limit = if self.is_half_closed() {
             timeouts.half_closed
@@ -155,7 +170,7 @@ impl Session {
         after(self.moved_at, limit)
     }
 
-    pub(super) fn first_byte_deadline(&self, relay: &Relay) -> Time {
+    fn first_byte_deadline(&self, relay: &Relay) -> Time {
         match relay.asked_at {
             Some(asked_at) if !self.trail.is_answered() => {
                 after(asked_at, self.placement.tier.settings.first_byte_timeout)
@@ -165,6 +180,15 @@ impl Session {
     }
 
     pub(super) fn relay_timed_out(&mut self, work: &mut Work<'_, '_>) -> Fate {
+        let State::Relaying(relay) = &mut self.state else {
+            return Fate::Keep;
+        };
+        if relay.guard_at <= work.now() {
+            relay.guard_at = Time::NEVER;
+            relay.attempt.stream.guard(self.listener.options);
+            // Whatever else is due still is, a tick later.
+            return Fate::Keep;
+        }
         let State::Relaying(relay) = &self.state else {
             return Fate::Keep;
         };

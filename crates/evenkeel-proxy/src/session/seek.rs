@@ -183,7 +183,8 @@ impl Session {
         let now = work.now();
         self.trail.connected(now);
         self.moved_at = now;
-        self.enter(State::Relaying(Relay::begin(attempt)), now);
+        let relay = Relay::begin(attempt, self.guard_at(now));
+        self.enter(State::Relaying(relay), now);
         self.relay(work)
     }
 

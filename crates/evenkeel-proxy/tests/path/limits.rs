@@ -151,6 +151,36 @@ fn an_idle_session_ends() {
     assert_eq!(world.next_record().reason, Reason::IdleTimeout);
 }
 
+/// The kernel watches over both sides of a session that lives on: each has a keepalive timer.
+#[test]
+fn a_dead_peer_of_a_silent_session_is_noticed() {
+    let endpoint = Endpoint::naming("silent");
+    let world = World::with(&[&endpoint], |settings| {
+        settings.listeners[0].timeouts.dead_peer = Some(Duration::from_secs(1));
+    });
+    let mut client = world.connect();
+    assert_eq!(read_exactly(&mut client, 6), b"silent");
+
+    let (proxy, peer) = (world.address(), client.local_addr().unwrap());
+    eventually("the client's side is watched", || {
+        is_watched(|local, remote| local == proxy.port() && remote == peer.port())
+    });
+    eventually("the endpoint's side is watched", || {
+        is_watched(|_, remote| remote == endpoint.address.port())
+    });
+}
+
+/// Whether such a connection of this machine, by its ports, has a keepalive timer. See proc_pid_net(5).
+fn is_watched(is_it: impl Fn(u16, u16) -> bool) -> bool {
+    let port = |address: &str| u16::from_str_radix(address.rsplit(':').next()?, 16).ok();
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let ports = port(fields[1]).zip(port(fields[2]));
+        ports.is_some_and(|(local, remote)| is_it(local, remote)) && fields[5].starts_with("02:")
+    })
+}
+
 /// Once one side has ended, the other has its own time limit.
 #[test]
 fn a_half_closed_session_ends() {

@@ -99,7 +99,7 @@ pub(crate) fn text(reply: &str) -> FailureReply {
 /// An endpoint: a listening socket whose connections are each served by a thread.
 pub(crate) struct Endpoint {
     name: &'static str,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) weight: u32,
     pub(crate) max_connections: Option<u32>,
     stopping: Arc<AtomicBool>,
