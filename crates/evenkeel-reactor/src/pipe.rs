@@ -240,9 +240,9 @@ fn add(count: &AtomicU64, more: u64) {
 /// How long a kernel that waits for room in a socket is let wait when it is put to the test.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// Whether the kernel can splice into a socket, and without waiting for room in it. From 6.5 on some kernels wait although the
-/// socket is not to block, which would stop a whole worker; sandboxes may have no splice at all. Such a kernel is found
-/// out here, in 150 ms; any other at once.
+/// Whether the kernel can splice into a socket, and without waiting for room in it. One that waited, although the socket is not
+/// to block, would stop a whole worker; sandboxes may have no splice at all. Such a kernel is found out here, in 150 ms;
+/// any other at once.
 pub fn can_splice() -> bool {
     // A scheduler may hold this thread back once, and so make a call look slow that was not.
     (0..3).any(|_| full_socket_refuses_at_once().unwrap_or(false))
