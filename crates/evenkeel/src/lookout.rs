@@ -22,7 +22,7 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// From here on, no signal of the list in [`Signals`] ends the process by itself.
+    /// From here on, no signal that evenkeel knows ends the process by itself.
     ///
     /// # Errors
     ///
