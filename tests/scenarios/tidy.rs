@@ -27,9 +27,12 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("it can be read") {
         let path = entry.expect("it can be read").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && !NOT_OURS.contains(&&*name) {
+        if NOT_OURS.contains(&&*name) {
+            continue;
+        }
+        if path.is_dir() {
             collect(&path, found);
-        } else if path.is_file() {
+        } else {
             found.push(path.strip_prefix(root()).expect("it is below").to_owned());
         }
     }
