@@ -12,6 +12,7 @@ mod lifecycle;
 mod lookup;
 mod many_connections;
 mod mysql;
+mod packaging;
 mod queueing;
 mod redis;
 mod streams;

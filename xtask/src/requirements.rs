@@ -18,6 +18,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("redis-cli", "redis-tools"),
     ("redis-server", "redis-server"),
     ("sysbench", "sysbench"),
+    ("systemd-analyze", "systemd"),
 ];
 
 /// Subcommands of cargo.
