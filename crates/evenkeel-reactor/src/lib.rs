@@ -2,12 +2,11 @@
 //!
 //! One [`Worker`] is one thread. It owns its connections, accepts on its own sockets, wakes for readiness, timers and
 //! mail, and lets a [`Handler`] say what happens. Nothing here knows of clusters, endpoints or sessions, and nothing here
-//! decides: the crate moves bytes and tells the time. It is the only crate that may hold unsafe code; at present rustix
-//! makes that unnecessary.
-
-#![forbid(unsafe_code)]
+//! decides: the crate moves bytes and tells the time. It is the only crate that may hold unsafe code; rustix makes
+//! that unnecessary but for the two calls in `inherit`.
 
 mod accept;
+mod inherit;
 mod mailbox;
 mod pipe;
 mod poller;
@@ -20,6 +19,7 @@ mod timer;
 mod worker;
 
 pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX};
+pub use inherit::{BoundAddress, Inherited, STARTED_WITH_MAX, Unfit, started_with};
 pub use mailbox::{MAIL_MAX, MAIL_RESERVE, Mail, Mailbox};
 pub use pipe::{PIPE_BYTES_MAX, PIPE_BYTES_MIN, PipeBudget, Pipes, SpliceCounts, can_splice};
 pub use poller::{EVENTS_PER_TURN_MAX, Readiness, Tag};

@@ -2,9 +2,13 @@
 //!
 //! The kernel drops the lock with the process, however that ends, so a lock that can be taken means that whoever left a
 //! socket behind is gone. The file also holds the owner's process id, for the error message of a second start.
+//!
+//! The lock belongs to the open file, not to the process: whoever is handed a duplicate of its descriptor shares it, and it is
+//! held until both have closed theirs. So it passes from one process to the next without ever being free.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -15,12 +19,22 @@ const TRIES_MAX: usize = 16;
 /// More digits than a process id has.
 const PID_BYTES_MAX: u64 = 16;
 
-/// The lock; dropping it removes the file and lets the next process in.
+/// The lock; dropping it removes the file and lets the next process in, unless another one has charge of it.
 #[derive(Debug)]
 pub(super) struct ControlLock {
     path: PathBuf,
     /// Holds the lock for as long as it is open.
-    _file: File,
+    file: File,
+    charge: Charge,
+}
+
+/// Whether a file is this process's to remove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charge {
+    /// It is.
+    Ours,
+    /// Another process has it, which shares what is behind it.
+    Theirs,
 }
 
 /// What came of trying to take it.
@@ -55,7 +69,11 @@ impl ControlLock {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if leads_to(&path, &file)? => {
                     write_pid(&mut file)?;
-                    return Ok(Locked::Ours(Self { path, _file: file }));
+                    return Ok(Locked::Ours(Self {
+                        path,
+                        file,
+                        charge: Charge::Ours,
+                    }));
                 }
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Held(read_pid(&mut file))),
@@ -64,12 +82,41 @@ impl ControlLock {
         }
         Ok(Locked::Held(None))
     }
+
+    /// Shares the lock of the process that handed the descriptor over, which has charge of the file. `None` if it is not the
+    /// locked file of that path.
+    pub(super) fn share(path: PathBuf, handed: OwnedFd) -> io::Result<Option<Self>> {
+        let file = File::from(handed);
+        Ok(leads_to(&path, &file)?.then_some(Self {
+            path,
+            file,
+            charge: Charge::Theirs,
+        }))
+    }
+
+    /// A descriptor for whoever is to share the lock.
+    pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
+        Ok(self.file.try_clone()?.into())
+    }
+
+    /// The file is this process's from now on, and has its id.
+    pub(super) fn take_charge(&mut self) -> io::Result<()> {
+        self.charge = Charge::Ours;
+        write_pid(&mut self.file)
+    }
+
+    /// The file is another process's from now on.
+    pub(super) const fn give_up_charge(&mut self) {
+        self.charge = Charge::Theirs;
+    }
 }
 
 impl Drop for ControlLock {
     fn drop(&mut self) {
-        // Removed while it is still locked: see `acquire`. A file that stays behind does no harm.
-        let _ = fs::remove_file(&self.path);
+        if self.charge == Charge::Ours {
+            // Removed while it is still locked: see `acquire`. A file that stays behind does no harm.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -105,6 +152,8 @@ fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
 
 fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
+    // The place in the file is shared with whoever has a duplicate.
+    file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 
@@ -153,6 +202,45 @@ mod tests {
 
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, format!("{}\n", std::process::id()));
+    }
+
+    /// A lock that is shared is held until both have let go, and only who has charge of the file removes it.
+    #[test]
+    fn a_shared_lock_is_never_free_in_between() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.lock");
+        let mut old = ours(ControlLock::acquire(path.clone()).unwrap());
+        let handed = old.duplicate().unwrap();
+        let mut new = ControlLock::share(path.clone(), handed).unwrap().unwrap();
+
+        old.give_up_charge();
+        new.take_charge().unwrap();
+        drop(old);
+
+        assert!(matches!(
+            ControlLock::acquire(path.clone()).unwrap(),
+            Locked::Held(Some(_))
+        ));
+        drop(new);
+        assert!(!path.exists());
+    }
+
+    /// Whoever shares a lock but never takes charge leaves the file alone; and another file's descriptor shares nothing.
+    #[test]
+    fn who_has_no_charge_leaves_the_file_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.lock");
+        let old = ours(ControlLock::acquire(path.clone()).unwrap());
+
+        drop(ControlLock::share(path.clone(), old.duplicate().unwrap()).unwrap());
+
+        assert!(path.exists());
+        assert!(matches!(
+            ControlLock::acquire(path.clone()).unwrap(),
+            Locked::Held(_)
+        ));
+        let other = File::create(dir.path().join("other")).unwrap();
+        assert!(ControlLock::share(path, other.into()).unwrap().is_none());
     }
 
     /// Of many that start, stop and start again at once, never two hold the lock at one time.

@@ -5,6 +5,7 @@
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
@@ -12,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use evenkeel_reactor::{BoundAddress, Inherited};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
-use super::lock::{self, ControlLock, Locked};
+use super::lock::{self, Charge, ControlLock, Locked};
 use super::peer;
 
 /// The longest path of a Unix socket: `sun_path` has 108 bytes, one of them for the final zero.
@@ -31,15 +33,25 @@ const START_LOOKS_MAX: u32 = 50;
 /// The time between two of these looks.
 const START_LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A listening control socket that belongs to this process; dropping it removes it.
+/// A listening control socket that belongs to this process; dropping it removes it, unless another process has charge of it.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
     /// What was made, so that nothing else is removed.
     identity: (u64, u64),
+    charge: Charge,
     /// Last, so that it is given up last.
-    _lock: ControlLock,
+    lock: ControlLock,
+}
+
+/// A control socket on its way from one process to the next: duplicates of what the first one goes on using.
+#[derive(Debug)]
+pub struct HandedSocket {
+    /// The locked file beside the socket.
+    pub lock: OwnedFd,
+    /// The listening socket.
+    pub listener: OwnedFd,
 }
 
 /// The control socket could not be made. Nothing was changed.
@@ -125,8 +137,63 @@ impl ControlSocket {
             listener,
             path: path.to_owned(),
             identity: identity(&made),
-            _lock: lock,
+            charge: Charge::Ours,
+            lock,
         })
+    }
+
+    /// Shares the socket of the process that has handed it over, which has charge of it until [`take_charge`](Self::take_charge).
+    /// `None` if it is not what it should be.
+    ///
+    /// # Errors
+    ///
+    /// The files cannot be looked at.
+    pub fn share(handed: HandedSocket) -> io::Result<Option<Self>> {
+        let Ok(found) = Inherited::examine(handed.listener) else {
+            return Ok(None);
+        };
+        let BoundAddress::Path(path) = found.address().clone() else {
+            return Ok(None);
+        };
+        let Some(lock) = ControlLock::share(lock::beside(&path), handed.lock)? else {
+            return Ok(None);
+        };
+        let made = fs::symlink_metadata(&path)?;
+        Ok(made.file_type().is_socket().then(|| Self {
+            listener: OwnedFd::from(found).into(),
+            path,
+            identity: identity(&made),
+            charge: Charge::Theirs,
+            lock,
+        }))
+    }
+
+    /// Duplicates for the process that is to follow this one.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn duplicate(&self) -> io::Result<HandedSocket> {
+        Ok(HandedSocket {
+            lock: self.lock.duplicate()?,
+            listener: self.listener.try_clone()?.into(),
+        })
+    }
+
+    /// The path is this process's from now on.
+    ///
+    /// # Errors
+    ///
+    /// The process id cannot be written beside it; the socket is ours all the same.
+    pub fn take_charge(&mut self) -> io::Result<()> {
+        self.charge = Charge::Ours;
+        self.lock.take_charge()
+    }
+
+    /// The path is another process's from now on. This one only stops listening.
+    pub fn leave(mut self) {
+        self.charge = Charge::Theirs;
+        self.lock.give_up_charge();
     }
 
     /// Where it is.
@@ -146,6 +213,9 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
+        if self.charge == Charge::Theirs {
+            return;
+        }
         let found = fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| identity(&found) == self.identity) {
             // If it cannot be removed, the next start replaces it.
@@ -315,6 +385,38 @@ mod tests {
 
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o700);
+    }
+
+    /// The path passes from one process to the next and answers all the time; the first leaves nothing undone, the second all clean.
+    #[test]
+    fn a_handed_socket_is_never_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let old = ControlSocket::open(&path).unwrap();
+        let mut new = ControlSocket::share(old.duplicate().unwrap())
+            .unwrap()
+            .unwrap();
+        assert_eq!(new.path(), path);
+
+        old.leave();
+        UnixStream::connect(&path).unwrap();
+        new.take_charge().unwrap();
+
+        drop(new);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// A process that was handed the socket and fails before it serves leaves it to the one that has it.
+    #[test]
+    fn a_failed_heir_does_no_harm() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let old = ControlSocket::open(&path).unwrap();
+
+        drop(ControlSocket::share(old.duplicate().unwrap()).unwrap());
+
+        UnixStream::connect(&path).unwrap();
+        assert!(lock::beside(&path).exists());
     }
 
     /// An orderly end leaves nothing behind.
