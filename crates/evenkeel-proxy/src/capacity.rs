@@ -43,7 +43,12 @@ impl Capacity {
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.sessions.load(Ordering::Relaxed) < self.sessions_max
+        self.sessions() < self.sessions_max
+    }
+
+    /// Sessions that have not ended, of listeners that are there and of those that have gone.
+    pub(crate) fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Relaxed)
     }
 
     pub(crate) fn session_begins(&self) {

@@ -37,11 +37,9 @@ struct Member {
 /// An accepted socket that is not a session yet, perhaps on its way to another worker. It counts as one already, and on the
 /// worker that it goes to, so that not all go there at once.
 pub(crate) struct Arrival {
-    /// The number of its listener.
-    pub(crate) listener: u32,
     pub(crate) stream: Stream,
     pub(crate) peer: SocketAddr,
-    pub(crate) counted: Counted,
+    pub(crate) listener: Counted,
     pub(crate) place: Place,
 }
 

@@ -8,7 +8,9 @@ pub mod control;
 mod crew;
 mod kernel;
 mod listener;
+mod present;
 mod proxy;
+mod reload;
 mod route;
 mod session;
 pub mod settings;
@@ -19,6 +21,7 @@ mod worker;
 
 pub use listener::Holder;
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus, StartError};
+pub use reload::ReloadError;
 
 use telemetry::record::SessionRecord;
 

@@ -4,15 +4,18 @@
 //! part; what a session does is not known here.
 
 mod holder;
+mod takeover;
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_reactor::{Claim, Listener, Sharing, StreamOptions};
 
 pub use holder::Holder;
+pub(crate) use takeover::{Held, Source, sources};
 
 use crate::capacity::Capacity;
 use crate::kernel;
@@ -20,44 +23,59 @@ use crate::proxy::StartError;
 use crate::route::Route;
 use crate::settings::ListenerSettings;
 
-/// A listener at run time, shared by all workers.
+/// A listener as one reload left it, shared by all workers and by the sessions that were accepted under it.
+///
+/// On lines of its own, apart from the reference count that each session touches: each message reads the timeouts.
+#[repr(align(128))]
 pub(crate) struct ListenerState {
+    /// The number of its sockets: it stays with them over reloads, and is never used again.
+    pub(crate) number: u32,
     pub(crate) settings: ListenerSettings,
     /// Where it really listens: the port is the kernel's choice if 0 was asked for.
     pub(crate) address: SocketAddr,
     pub(crate) route: Route,
     /// What its streams, on both sides, have in common.
     pub(crate) options: StreamOptions,
-    capacity: Arc<Capacity>,
-    counts: Counts,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) capacity: Arc<Capacity>,
 }
 
-/// Written by all workers for each connection, while each message reads the timeouts: on lines of their own (two, since they
-/// are fetched in pairs). The alignment also keeps the reference count of an `Arc` of it apart.
+/// What a listener has done under its name, over all its reloads. Written by all workers for each connection: on lines of its
+/// own (two, since they are fetched in pairs).
 #[derive(Default)]
 #[repr(align(128))]
-struct Counts {
+pub(crate) struct Counts {
     accepted: AtomicU64,
     ended: AtomicU64,
 }
 
 impl ListenerState {
-    pub(crate) fn new(
-        settings: ListenerSettings,
+    /// A listener that has just been bound.
+    pub(crate) fn of(
+        number: u32,
+        settings: &ListenerSettings,
         bound: &Bound,
         route: Route,
-        capacity: Arc<Capacity>,
-    ) -> Self {
-        let Bound {
-            address, options, ..
-        } = *bound;
-        Self {
-            settings,
-            address,
+        counts: Arc<Counts>,
+        capacity: &Arc<Capacity>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            settings: settings.clone(),
+            address: bound.address,
             route,
-            options,
-            capacity,
-            counts: Counts::default(),
+            options: bound.options,
+            counts,
+            capacity: Arc::clone(capacity),
+        })
+    }
+
+    /// The address that it holds.
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            name: Arc::clone(&self.settings.name),
+            asked_for: self.settings.bind,
+            address: self.address,
         }
     }
 
@@ -66,11 +84,6 @@ impl ListenerState {
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         self.capacity.session_begins();
         Counted(Arc::clone(self))
-    }
-
-    /// Whether this process has descriptors for one more session, of whichever listener.
-    pub(crate) fn has_room(&self) -> bool {
-        self.capacity.has_room()
     }
 
     /// Sessions begun since the start.
@@ -86,8 +99,16 @@ impl ListenerState {
     }
 }
 
-/// A session, counted.
+/// A session, counted, and the way from it to its listener as it was when the session was accepted.
 pub(crate) struct Counted(Arc<ListenerState>);
+
+impl Deref for Counted {
+    type Target = ListenerState;
+
+    fn deref(&self) -> &ListenerState {
+        &self.0
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -103,29 +124,61 @@ pub(crate) struct Bound {
     pub(crate) sockets: Vec<Listener>,
 }
 
-/// Binds all listeners, in their order. If one cannot be bound, those before it are closed again.
+/// A listener to be bound.
+pub(crate) struct ToBind<'a> {
+    pub(crate) settings: &'a ListenerSettings,
+    pub(crate) neighbours: Neighbours,
+}
+
+impl<'a> ToBind<'a> {
+    /// At the start of a process, whoever listens is a stranger.
+    pub(crate) const fn first(settings: &'a ListenerSettings) -> Self {
+        Self {
+            settings,
+            neighbours: Neighbours::Strangers,
+        }
+    }
+}
+
+/// Who may listen already on an address that is to be bound, or on a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Neighbours {
+    /// Nobody, or it cannot be had.
+    Strangers,
+    /// A listener of this process that will be closed once this one listens: nobody else can be there.
+    Leaving,
+}
+
+/// Binds all these listeners, in their order. If one cannot be bound, those before it are closed again.
 ///
 /// # Errors
 ///
 /// An address is held by another process, or the kernel refuses it.
-pub(crate) fn bind_all(
-    listeners: &[ListenerSettings],
+pub(crate) fn bind_all<'a>(
+    listeners: impl Iterator<Item = ToBind<'a>>,
     workers: usize,
 ) -> Result<Vec<Bound>, StartError> {
-    listeners
-        .iter()
-        .map(|listener| bind(listener, workers))
-        .collect()
+    listeners.map(|listener| bind(&listener, workers)).collect()
 }
 
-fn bind(settings: &ListenerSettings, workers: usize) -> Result<Bound, StartError> {
+/// What the streams of a listener have in common.
+pub(crate) fn stream_options(settings: &ListenerSettings) -> StreamOptions {
+    StreamOptions {
+        dead_peer: settings.timeouts.dead_peer,
+        receive_buffer: kernel::receive_buffer(),
+    }
+}
+
+fn bind(to_bind: &ToBind<'_>, workers: usize) -> Result<Bound, StartError> {
+    let settings = to_bind.settings;
     let fail = |source| StartError::Bind {
         listener: Arc::clone(&settings.name),
         address: settings.bind,
         source,
     };
     // A port of the kernel's choice is nobody else's.
-    let claim = (settings.bind.port() != 0).then(|| Claim::stake(settings.bind));
+    let is_claimed = settings.bind.port() != 0 && to_bind.neighbours == Neighbours::Strangers;
+    let claim = is_claimed.then(|| Claim::stake(settings.bind));
     match claim.transpose() {
         // Held until all workers listen.
         Ok(_claim) => bind_workers(settings, workers).map_err(fail),
@@ -139,10 +192,7 @@ fn bind(settings: &ListenerSettings, workers: usize) -> Result<Bound, StartError
 }
 
 fn bind_workers(settings: &ListenerSettings, workers: usize) -> io::Result<Bound> {
-    let options = StreamOptions {
-        dead_peer: settings.timeouts.dead_peer,
-        receive_buffer: kernel::receive_buffer(),
-    };
+    let options = stream_options(settings);
     let first = Listener::bind(settings.bind, Sharing::Workers, options)?;
     let address = first.address()?;
     let mut sockets = vec![first];

@@ -6,8 +6,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use arc_swap::ArcSwap;
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Cluster, Explanation, Request, Tried};
 use evenkeel_reactor::{
@@ -19,7 +21,8 @@ use crate::SessionSink;
 use crate::capacity::Capacity;
 use crate::crew::{Crew, Membership};
 use crate::kernel;
-use crate::listener::{Bound, Holder, ListenerState, bind_all};
+use crate::listener::{Bound, Holder, ListenerState, ToBind, bind_all};
+use crate::present::Present;
 use crate::route::Route;
 use crate::settings::{ListenerSettings, Settings};
 use crate::tier::{BalanceTier, Tier};
@@ -94,6 +97,8 @@ pub struct ListenerStatus {
     pub name: Arc<str>,
     /// Where it listens, with the port the kernel chose if 0 was asked for.
     pub address: SocketAddr,
+    /// The cluster its sessions go to.
+    pub to: Arc<str>,
     /// Sessions that have not ended.
     pub sessions: u64,
     /// Sessions begun since the start.
@@ -123,6 +128,8 @@ pub struct RouteAnswer {
     pub cluster: Arc<Cluster>,
     /// Who would get it there, and why not each other one.
     pub explanation: Explanation,
+    /// Whether the cluster hashes what a client sends first.
+    pub by_first_line: bool,
 }
 
 struct WorkerHandle {
@@ -134,10 +141,13 @@ struct WorkerHandle {
 /// A running proxy. Dropping it closes it and waits for its threads.
 pub struct Proxy {
     clock: Clock,
-    listeners: Vec<Arc<ListenerState>>,
-    clusters: Vec<Arc<Cluster>>,
+    pub(crate) present: ArcSwap<Present>,
+    /// Taken by a reload while it runs.
+    pub(crate) reloading: AtomicBool,
+    stopping: AtomicBool,
+    pub(crate) capacity: Arc<Capacity>,
     pipes: Arc<PipeBudget>,
-    crew: Arc<Crew>,
+    pub(crate) crew: Arc<Crew>,
     workers: Vec<WorkerHandle>,
 }
 
@@ -155,23 +165,38 @@ impl Proxy {
         let mut random = fastrand::Rng::new();
         let tiers: Vec<Arc<BalanceTier>> = settings
             .clusters
-            .into_iter()
+            .iter()
             .map(|cluster| BalanceTier::start(cluster, random.u64(..), now))
             .collect();
         let routes = routes(&settings.listeners, &tiers)?;
-        let bound = bind_all(&settings.listeners, settings.process.workers)?;
-        let process = settings.process;
+        let process = settings.process.clone();
+        let bound = bind_all(
+            settings.listeners.iter().map(ToBind::first),
+            process.workers,
+        )?;
         let capacity = Arc::new(Capacity::measure(process.workers, process.splice_pipes_max));
-        let states = settings.listeners.into_iter().zip(&bound).zip(routes);
-        let listeners = states.map(|((settings, bound), route)| {
-            let state = ListenerState::new(settings, bound, route, Arc::clone(&capacity));
-            Arc::new(state)
-        });
+        let numbered = (0..).zip(&settings.listeners).zip(&bound).zip(routes);
+        let listeners: Vec<_> = numbered
+            .map(|(((number, settings), bound), route)| {
+                let counts = Arc::default();
+                ListenerState::of(number, settings, bound, route, counts, &capacity)
+            })
+            .collect();
+        let next_number = u32::try_from(listeners.len()).unwrap_or(u32::MAX);
         let mut proxy = Self {
             clock,
-            listeners: listeners.collect(),
-            clusters: tiers.iter().map(|tier| Arc::clone(&tier.cluster)).collect(),
+            present: ArcSwap::from_pointee(Present {
+                version: 0,
+                settings: Arc::new(settings),
+                listeners,
+                tiers,
+                leaving: Vec::new(),
+                next_number,
+            }),
+            reloading: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             pipes: pipe_budget(capacity.pipes_max()),
+            capacity,
             crew: Crew::of(process.workers)
                 .map_err(|source| StartError::Worker { number: 0, source })?,
             workers: Vec::new(),
@@ -180,28 +205,39 @@ impl Proxy {
         Ok(proxy)
     }
 
+    /// Grows with every change of listeners, clusters or endpoints that a reload makes. Whoever follows them looks at it from
+    /// time to time, before everything else: what is read after it is never older.
+    pub fn version(&self) -> u64 {
+        self.present.load().version
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.present.load().settings)
+    }
+
     /// The listeners, in the order of the settings.
     pub fn listeners(&self) -> Vec<ListenerStatus> {
         let status = |listener: &Arc<ListenerState>| ListenerStatus {
             name: Arc::clone(&listener.settings.name),
             address: listener.address,
+            to: Arc::clone(&listener.settings.to),
             sessions: listener.sessions(),
             accepted: listener.accepted(),
         };
-        self.listeners.iter().map(status).collect()
+        self.present.load().listeners.iter().map(status).collect()
     }
 
     /// The clusters, in the order of the settings.
-    pub fn clusters(&self) -> &[Arc<Cluster>] {
-        &self.clusters
+    pub fn clusters(&self) -> Vec<Arc<Cluster>> {
+        let present = self.present.load();
+        let tiers = present.tiers.iter();
+        tiers.map(|tier| Arc::clone(&tier.cluster)).collect()
     }
 
-    /// Sessions that have not ended.
+    /// Sessions that have not ended, also those of listeners that have been removed.
     pub fn sessions(&self) -> u64 {
-        self.listeners
-            .iter()
-            .map(|listener| listener.sessions())
-            .sum()
+        self.capacity.sessions()
     }
 
     /// Sessions that use the endpoint now, over all workers.
@@ -243,7 +279,7 @@ impl Proxy {
     /// Lets time pass for the clusters; to be called every 100 ms or so.
     pub fn tick(&self) {
         let now = self.now();
-        for cluster in &self.clusters {
+        for cluster in self.present.load().living_clusters() {
             cluster.tick(now);
         }
     }
@@ -256,10 +292,8 @@ impl Proxy {
         client: SocketAddr,
         first_bytes: &[u8],
     ) -> Option<RouteAnswer> {
-        let listener = self
-            .listeners
-            .iter()
-            .find(|known| &*known.settings.name == listener)?;
+        let present = self.present.load();
+        let listener = present.listener(listener)?;
         let placement = listener.route.place(client, first_bytes);
         let cluster = Arc::clone(&placement.tier.cluster);
         let request = Request {
@@ -270,17 +304,20 @@ impl Proxy {
         let explanation = cluster.explain(&request, self.now());
         Some(RouteAnswer {
             cluster,
+            by_first_line: listener.route.needs_first_line(),
             explanation,
         })
     }
 
     /// Accepts nothing more; sessions may finish. The threads end with the last one.
     pub fn drain(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
         self.instruct_all(|| Instruction::Drain);
     }
 
     /// Accepts nothing more and ends all sessions now.
     pub fn close(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
         self.instruct_all(|| Instruction::Close);
     }
 
@@ -295,6 +332,15 @@ impl Proxy {
                 );
             }
         }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// How many there are.
+    pub(crate) const fn workers(&self) -> usize {
+        self.workers.len()
     }
 
     fn start_workers(
@@ -334,7 +380,9 @@ impl Proxy {
             random: fastrand::Rng::new(),
         };
         let membership = Membership::new(Arc::clone(&self.crew), number);
-        let handler = SessionHandler::new(self.listeners.clone(), shared, membership);
+        let capacity = Arc::clone(&self.capacity);
+        let listeners = &self.present.load().listeners;
+        let handler = SessionHandler::new(listeners, capacity, shared, membership);
         let mut worker = Worker::new(handler, mailbox, self.clock, pipes)?;
         for (listener, socket) in (0..).zip(sockets) {
             worker.listen(listener, socket)?;
@@ -373,7 +421,12 @@ fn pipe_budget(pipes_max: usize) -> Arc<PipeBudget> {
     PipeBudget::new(pipes_max)
 }
 
-fn routes(
+/// Where each listener's sessions go.
+///
+/// # Errors
+///
+/// A target does not exist.
+pub(crate) fn routes(
     listeners: &[ListenerSettings],
     tiers: &[Arc<BalanceTier>],
 ) -> Result<Vec<Route>, StartError> {

@@ -26,6 +26,11 @@ impl Route {
         Self { tier }
     }
 
+    /// Whether both lead to the same place, under the same settings.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.tier.is_same(&other.tier)
+    }
+
     /// Whether a session's first line must be read before it can be placed.
     pub(crate) fn needs_first_line(&self) -> bool {
         self.tier.needs_first_line()

@@ -3,17 +3,20 @@
 //! The loop belongs to the reactor and the sessions' behaviour to [`session`](crate::session); here one is put to the
 //! other's use.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{Lease, Waiter};
 use evenkeel_reactor::{
-    Fate, Handler, Key, Mail, Mailbox, Moment, Readiness, Slots, Stream, Tag, Turn,
+    Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Readiness, Slots, Stream, Tag, Turn,
 };
 
 use crate::SessionSink;
+use crate::capacity::Capacity;
 use crate::crew::{Arrival, Membership};
 use crate::listener::ListenerState;
 use crate::session::Session;
@@ -27,6 +30,20 @@ pub(crate) enum Instruction {
     Close,
     /// Take over a socket that another worker has accepted.
     Adopt(Arrival),
+    /// Accept on other listeners, or by other settings.
+    Relisten(Box<Relisten>),
+}
+
+/// How a worker's listeners change: all at one moment, as far as its new sessions can see.
+pub(crate) struct Relisten {
+    /// With the worker's own socket of each.
+    pub(crate) opened: Vec<(Arc<ListenerState>, Listener)>,
+    /// Under the numbers that they have already.
+    pub(crate) changed: Vec<Arc<ListenerState>>,
+    /// By their numbers. What waits in their backlogs is accepted first.
+    pub(crate) closed: Vec<u32>,
+    /// Told when all of it is done.
+    pub(crate) done: SyncSender<()>,
 }
 
 /// How other threads reach a worker: a session is told of a freed slot that is now its own, the worker is instructed.
@@ -78,7 +95,8 @@ impl Waiter for GrantPost {
 /// Runs TCP sessions on a reactor worker.
 pub(crate) struct SessionHandler {
     /// By the numbers under which the reactor knows the worker's listeners.
-    listeners: Vec<Arc<ListenerState>>,
+    listeners: HashMap<u32, Arc<ListenerState>>,
+    capacity: Arc<Capacity>,
     shared: Shared,
     membership: Membership,
     phase: Phase,
@@ -100,13 +118,18 @@ enum Phase {
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 impl SessionHandler {
-    pub(crate) const fn new(
-        listeners: Vec<Arc<ListenerState>>,
+    pub(crate) fn new(
+        listeners: &[Arc<ListenerState>],
+        capacity: Arc<Capacity>,
         shared: Shared,
         membership: Membership,
     ) -> Self {
+        let numbered = listeners
+            .iter()
+            .map(|listener| (listener.number, Arc::clone(listener)));
         Self {
-            listeners,
+            listeners: numbered.collect(),
+            capacity,
             shared,
             membership,
             phase: Phase::Running,
@@ -128,14 +151,13 @@ impl Handler for SessionHandler {
         stream: Stream,
         peer: SocketAddr,
     ) {
-        let Some(state) = self.listeners.get(listener as usize) else {
+        let Some(state) = self.listeners.get(&listener) else {
             return;
         };
         let arrival = Arrival {
-            listener,
             stream,
             peer,
-            counted: state.count(),
+            listener: state.count(),
             place: self.membership.place(),
         };
         let kept = match self.phase {
@@ -148,9 +170,7 @@ impl Handler for SessionHandler {
     }
 
     fn has_room(&self) -> bool {
-        self.listeners
-            .first()
-            .is_none_or(|listener| listener.has_room())
+        self.capacity.has_room()
     }
 
     fn rested(&mut self, turn: &mut Turn<'_>, listener: u32) {
@@ -164,12 +184,16 @@ impl Handler for SessionHandler {
         self.said_at = Some(now);
         let listener = self
             .listeners
-            .get(listener as usize)
+            .get(&listener)
             .map(|listener| &*listener.settings.name);
         tracing::warn!(
             listener,
             "no file descriptors left for more clients: they wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
         );
+    }
+
+    fn closed(&mut self, listener: u32) {
+        self.listeners.remove(&listener);
     }
 
     fn ready(
@@ -221,6 +245,7 @@ impl Handler for SessionHandler {
     ) {
         match instruction {
             Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
+            Instruction::Relisten(changes) => self.relisten(turn, *changes),
             Instruction::Drain => {
                 turn.finish();
                 if self.phase == Phase::Running {
@@ -237,6 +262,34 @@ impl Handler for SessionHandler {
 }
 
 impl SessionHandler {
+    fn relisten(&mut self, turn: &mut Turn<'_>, changes: Relisten) {
+        for listener in changes.changed {
+            turn.adjust(listener.number, listener.options);
+            self.listeners.insert(listener.number, listener);
+        }
+        // One that comes when the process is ending already is closed as its socket is dropped.
+        if self.phase == Phase::Running {
+            for (listener, socket) in changes.opened {
+                self.listen(turn, listener, socket);
+            }
+        }
+        for number in changes.closed {
+            turn.stop_listening(number);
+        }
+        turn.report(changes.done);
+    }
+
+    fn listen(&mut self, turn: &mut Turn<'_>, listener: Arc<ListenerState>, socket: Listener) {
+        match turn.listen(listener.number, socket) {
+            Ok(()) => {
+                self.listeners.insert(listener.number, listener);
+            }
+            Err(error) => {
+                tracing::error!(listener = &*listener.settings.name, %error, "a worker cannot watch a new listener, and takes none of its connections");
+            }
+        }
+    }
+
     /// Begins a session.
     fn open(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>, arrival: Arrival) {
         if self.phase == Phase::Closed {
@@ -244,18 +297,15 @@ impl SessionHandler {
             arrival.stream.reset_when_closed();
             return;
         }
-        let Some(listener) = self.listeners.get(arrival.listener as usize) else {
-            return;
-        };
         let mut work = Work {
             turn,
             shared: &mut self.shared,
         };
-        let opened = sessions.insert_with(|key| Session::open(key, listener, arrival, &work));
+        let opened = sessions.insert_with(|key| Session::open(key, arrival, &work));
         let key = match opened {
             Ok(key) => key,
             Err(error) => {
-                tracing::warn!(listener = &*listener.settings.name, %error, "a connection cannot be watched and is closed");
+                tracing::warn!(%error, "a connection cannot be watched and is closed");
                 return;
             }
         };

@@ -1,13 +1,12 @@
 //! The listening sockets of one worker: accepting in bounded portions, and pausing while there is no room.
 
-use std::io;
 use std::net::SocketAddr;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::poller::{Poller, Source};
-use crate::socket::{Listener, Stream};
+use crate::socket::{Listener, Stream, StreamOptions};
 use crate::timer::Moment;
 
 /// Connections accepted from one listener in one turn of the loop, so that a flood of new ones cannot starve the old.
@@ -27,9 +26,25 @@ pub(crate) trait Reception {
 
     /// A listener rests: there is no room, or no descriptor left.
     fn rested(&mut self, listener: u32);
+
+    /// A listener is about to be closed: it has accepted its last connection.
+    fn closed(&mut self, listener: u32);
 }
 
-struct Acceptor {
+/// What a handler wants of its worker's listeners.
+pub(crate) enum Order {
+    /// Accept on this one too; it is watched already.
+    Open(u32, Listener),
+    /// Give streams that are accepted from now on these options.
+    Adjust(u32, StreamOptions),
+    /// Accept what has been connected already, and close it.
+    Close(u32),
+    /// Say that everything before this has been done.
+    Report(SyncSender<()>),
+}
+
+/// A worker's own socket of one listener.
+pub(crate) struct Acceptor {
     number: u32,
     listener: Listener,
     state: State,
@@ -52,19 +67,28 @@ pub(crate) struct Acceptors {
 }
 
 impl Acceptors {
-    pub(crate) fn watch(
-        &mut self,
-        poller: &Poller,
-        number: u32,
-        listener: Listener,
-    ) -> io::Result<()> {
-        poller.watch_input(&listener, Source::Listener(number))?;
+    /// Takes in a listener that is watched.
+    pub(crate) fn add(&mut self, number: u32, listener: Listener) {
         self.acceptors.push(Acceptor {
             number,
             listener,
             state: State::Quiet,
         });
-        Ok(())
+    }
+
+    /// Takes a listener out.
+    pub(crate) fn take(&mut self, number: u32) -> Option<Acceptor> {
+        let mut acceptors = self.acceptors.iter();
+        let index = acceptors.position(|acceptor| acceptor.number == number)?;
+        Some(self.acceptors.remove(index))
+    }
+
+    /// Streams that are accepted from now on have these options.
+    pub(crate) fn adjust(&self, number: u32, options: StreamOptions) {
+        let mut acceptors = self.acceptors.iter();
+        if let Some(acceptor) = acceptors.find(|acceptor| acceptor.number == number) {
+            acceptor.listener.adjust(options);
+        }
     }
 
     /// An event has come for a listener.
@@ -106,20 +130,24 @@ impl Acceptors {
         resting.min()
     }
 
-    /// Accepts what has already been connected, as far as one backlog, and closes all listeners: closing one resets
-    /// whatever still waits in it.
+    /// Closes all listeners, each as [`Acceptor::close`] does.
     pub(crate) fn finish(&mut self, now: Moment, reception: &mut impl Reception) {
-        const PORTIONS: usize = crate::socket::BACKLOG_MAX as usize / ACCEPTS_PER_TURN_MAX;
-        for mut acceptor in self.acceptors.drain(..) {
-            let mut portions = 0..PORTIONS;
-            while portions.next().is_some()
-                && acceptor.accept_portion(now, reception) == State::Ready
-            {}
+        for acceptor in self.acceptors.drain(..) {
+            acceptor.close(now, reception);
         }
     }
 }
 
 impl Acceptor {
+    /// Accepts what has already been connected, as far as one backlog, and closes the listener: that resets whatever still
+    /// waits in it.
+    pub(crate) fn close(mut self, now: Moment, reception: &mut impl Reception) {
+        const PORTIONS: usize = crate::socket::BACKLOG_MAX as usize / ACCEPTS_PER_TURN_MAX;
+        let mut portions = 0..PORTIONS;
+        while portions.next().is_some() && self.accept_portion(now, reception) == State::Ready {}
+        reception.closed(self.number);
+    }
+
     fn may_accept(&self, now: Moment) -> bool {
         match self.state {
             State::Quiet => false,

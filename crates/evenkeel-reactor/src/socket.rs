@@ -39,6 +39,14 @@ pub struct StreamOptions {
     pub receive_buffer: Option<usize>,
 }
 
+impl StreamOptions {
+    /// 0 stands for the kernel's own limits.
+    fn user_timeout_millis(self) -> u32 {
+        let millis = |limit: Duration| u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        self.dead_peer.map_or(0, millis)
+    }
+}
+
 /// Whether other sockets may be bound to the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
@@ -68,6 +76,13 @@ impl Listener {
         guard(&descriptor, options)?;
         net::listen(&descriptor, BACKLOG_MAX)?;
         Ok(Self { descriptor })
+    }
+
+    /// Gives the streams that connect from now on other options. What the kernel refuses stays as it was: none of them decides
+    /// whether a stream works. A receive buffer that was set cannot be given back to the kernel's own sizing.
+    pub(crate) fn adjust(&self, options: StreamOptions) {
+        let _ = prepare(&self.descriptor, options);
+        let _ = guard(&self.descriptor, options);
     }
 
     /// The address it is bound to, with the port the kernel chose.
@@ -148,11 +163,7 @@ fn guard(descriptor: &OwnedFd, options: StreamOptions) -> Result<(), Errno> {
     sockopt::set_socket_keepalive(descriptor, true)?;
     sockopt::set_tcp_keepidle(descriptor, KEEPALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(descriptor, KEEPALIVE_INTERVAL)?;
-    if let Some(dead_peer) = options.dead_peer {
-        let millis = u32::try_from(dead_peer.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_tcp_user_timeout(descriptor, millis)?;
-    }
-    Ok(())
+    sockopt::set_tcp_user_timeout(descriptor, options.user_timeout_millis())
 }
 
 const fn family(address: SocketAddr) -> AddressFamily {

@@ -7,15 +7,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use crate::accept::{Acceptors, Reception};
+use crate::accept::{Acceptors, Order, Reception};
 use crate::mailbox::{Closed, Mail, Mailbox};
 use crate::pipe::Pipes;
 use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
 use crate::pump::Gear;
 use crate::slots::{Key, Slots};
-use crate::socket::{Listener, Stream};
+use crate::socket::{Listener, Stream, StreamOptions};
 use crate::timer::{Clock, Moment, Wheel};
 
 /// The one read buffer of a worker, shared by all its connections.
@@ -57,6 +58,9 @@ pub trait Handler {
     /// of descriptors.
     fn rested(&mut self, turn: &mut Turn<'_>, listener: u32);
 
+    /// A listener has accepted its last connection, and is closed.
+    fn closed(&mut self, listener: u32);
+
     /// One of a connection's sockets has become ready.
     fn ready(
         &mut self,
@@ -80,7 +84,8 @@ pub trait Handler {
         message: Self::Message,
     ) -> Fate;
 
-    /// An instruction for the worker.
+    /// An instruction for the worker. Only now may the handler open, adjust and close listeners; that is done as soon as this
+    /// returns.
     fn instructed(
         &mut self,
         turn: &mut Turn<'_>,
@@ -98,6 +103,7 @@ pub struct Turn<'a> {
     poller: &'a Poller,
     timers: &'a mut Wheel,
     yielded: &'a mut Vec<Key>,
+    orders: &'a mut Vec<Order>,
     stopping: &'a mut Stopping,
 }
 
@@ -119,6 +125,33 @@ impl Turn<'_> {
     /// Gives the connection another turn after everybody else has had theirs.
     pub fn run_again(&mut self, key: Key) {
         self.yielded.push(key);
+    }
+
+    /// Accepts on one more listener, which the handler will hear of by that number: one that no other bears.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no memory, or no more watches, for it.
+    pub fn listen(&mut self, number: u32, listener: Listener) -> io::Result<()> {
+        self.poller
+            .watch_input(&listener, Source::Listener(number))?;
+        self.orders.push(Order::Open(number, listener));
+        Ok(())
+    }
+
+    /// Gives what is accepted on a listener from now on other options.
+    pub fn adjust(&mut self, number: u32, options: StreamOptions) {
+        self.orders.push(Order::Adjust(number, options));
+    }
+
+    /// Closes a listener, once what waits in its backlog is accepted.
+    pub fn stop_listening(&mut self, number: u32) {
+        self.orders.push(Order::Close(number));
+    }
+
+    /// Says so when all that was asked for listeners is done. Never waits: there must be room.
+    pub fn report(&mut self, done: SyncSender<()>) {
+        self.orders.push(Order::Report(done));
     }
 
     /// Stops accepting; the worker ends once its last connection has.
@@ -147,6 +180,7 @@ pub struct Worker<H: Handler> {
     poller: Poller,
     timers: Wheel,
     yielded: Vec<Key>,
+    orders: Vec<Order>,
     stopping: Stopping,
     gear: Gear,
 }
@@ -176,6 +210,7 @@ impl<H: Handler> Worker<H> {
             poller,
             timers: Wheel::new(now),
             yielded: Vec::new(),
+            orders: Vec::new(),
             stopping: Stopping::No,
             gear: Gear {
                 buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
@@ -190,7 +225,10 @@ impl<H: Handler> Worker<H> {
     ///
     /// The kernel has no memory, or no more watches, for it.
     pub fn listen(&mut self, number: u32, listener: Listener) -> io::Result<()> {
-        self.acceptors.watch(&self.poller, number, listener)
+        self.poller
+            .watch_input(&listener, Source::Listener(number))?;
+        self.acceptors.add(number, listener);
+        Ok(())
     }
 
     /// Runs until [`Turn::finish`] was called and the last connection is over.
@@ -272,6 +310,7 @@ impl<H: Handler> Worker<H> {
             poller: &self.poller,
             timers: &mut self.timers,
             yielded: &mut self.yielded,
+            orders: &mut self.orders,
             stopping: &mut self.stopping,
         };
         if see(&mut self.handler, &mut turn, connection) == Fate::Remove {
@@ -287,6 +326,7 @@ impl<H: Handler> Worker<H> {
             poller: &self.poller,
             timers: &mut self.timers,
             yielded: &mut self.yielded,
+            orders: &mut self.orders,
             stopping: &mut self.stopping,
         };
         see(&mut self.handler, &mut turn, &mut self.connections);
@@ -306,7 +346,24 @@ impl<H: Handler> Worker<H> {
                     self.visit_all(|handler, turn, connections| {
                         handler.instructed(turn, connections, instruction);
                     });
+                    self.carry_out_orders();
                 }
+            }
+        }
+    }
+
+    fn carry_out_orders(&mut self) {
+        for order in std::mem::take(&mut self.orders) {
+            match order {
+                Order::Open(number, listener) => self.acceptors.add(number, listener),
+                Order::Adjust(number, options) => self.acceptors.adjust(number, options),
+                Order::Close(number) => {
+                    if let Some(acceptor) = self.acceptors.take(number) {
+                        acceptor.close(self.now, self);
+                    }
+                }
+                // Whoever has stopped waiting needs no answer.
+                Order::Report(done) => drop(done.try_send(())),
             }
         }
     }
@@ -346,6 +403,10 @@ impl<H: Handler> Reception for Worker<H> {
 
     fn rested(&mut self, listener: u32) {
         self.visit_all(|handler, turn, _| handler.rested(turn, listener));
+    }
+
+    fn closed(&mut self, listener: u32) {
+        self.handler.closed(listener);
     }
 }
 

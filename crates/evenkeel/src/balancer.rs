@@ -16,7 +16,6 @@ use evenkeel_proxy::{ListenerStatus, Proxy, StartError};
 use thiserror::Error;
 
 use crate::control_plane::{Charge, ControlPlane};
-use crate::desk::ProcessFacts;
 use crate::lookout::Lookout;
 
 /// A balancer that accepts connections. It ends by a signal, by its control socket, or by [`Balancer::stop`].
@@ -50,10 +49,7 @@ impl Balancer {
     ///
     /// See [`BalancerError`].
     pub fn start(settings: Settings, lookout: Lookout) -> Result<Self, BalancerError> {
-        let (facts, control_socket) = (
-            ProcessFacts::new(&settings),
-            settings.process.control_socket.clone(),
-        );
+        let control_socket = settings.process.control_socket.clone();
         let socket = control_socket
             .as_deref()
             .map(ControlSocket::open)
@@ -64,7 +60,6 @@ impl Balancer {
             proxy: Arc::clone(&proxy),
             telemetry,
             socket,
-            process: facts,
         };
         let control = ControlPlane::start(charge, lookout).map_err(|error| {
             proxy.close();

@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::desk::{Desk, ProcessFacts};
+use crate::desk::Desk;
 use crate::lookout::Lookout;
 use crate::notify::Supervisor;
 use crate::signals::{Signals, Wish};
@@ -47,8 +47,6 @@ pub(crate) struct Charge {
     pub telemetry: Arc<Telemetry>,
     /// The control socket, where there is one.
     pub socket: Option<ControlSocket>,
-    /// As configured.
-    pub process: ProcessFacts,
 }
 
 /// The running thread.
@@ -145,7 +143,6 @@ impl Plane {
             proxy: Arc::clone(&charge.proxy),
             telemetry: Arc::clone(&charge.telemetry),
             started: Instant::now(),
-            process: charge.process.clone(),
             stopping: Arc::clone(&stopping),
             stop_requests: sender,
         };
@@ -226,7 +223,7 @@ impl Plane {
         let sessions = self.charge.proxy.sessions();
         match (mode, self.phase) {
             (StopMode::Graceful, Phase::Running) => {
-                let deadline = self.charge.process.stop_deadline.as_millis();
+                let deadline = self.stop_deadline().as_millis();
                 tracing::info!(
                     sessions,
                     deadline = span(u64::try_from(deadline).unwrap_or(u64::MAX)),
@@ -248,6 +245,10 @@ impl Plane {
         }
     }
 
+    fn stop_deadline(&self) -> Duration {
+        self.charge.proxy.settings().process.stop_deadline
+    }
+
     fn announce_stop(&self, sessions: u64) {
         self.stopping.store(true, Ordering::Relaxed);
         self.supervisor.stopping(&format!("sessions: {sessions}"));
@@ -260,7 +261,7 @@ impl Plane {
             Phase::Draining { since } => {
                 let drained_for = since.elapsed();
                 (drained_for >= TICK && self.charge.proxy.sessions() == 0)
-                    || drained_for >= self.charge.process.stop_deadline
+                    || drained_for >= self.stop_deadline()
             }
             Phase::Closing => true,
         }

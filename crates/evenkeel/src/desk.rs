@@ -11,44 +11,12 @@ use evenkeel_proxy::control::report::{
     WorkerReport,
 };
 use evenkeel_proxy::control::server::ControlHandler;
-use evenkeel_proxy::settings::{KeySource, Settings};
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{ListenerStatus, Proxy};
 use tokio::sync::mpsc::Sender;
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
 pub(crate) const VERSION: &str = env!("EVENKEEL_VERSION");
-
-/// What is configured once and told often.
-#[derive(Clone, Debug)]
-pub(crate) struct ProcessFacts {
-    /// How long a graceful stop may take.
-    pub stop_deadline: Duration,
-    /// Where each listener's sessions go, in the order of the listeners.
-    pub targets: Vec<Arc<str>>,
-    /// Clusters that hash what a client sends first.
-    pub by_first_line: Vec<Arc<str>>,
-}
-
-impl ProcessFacts {
-    /// Those of these settings.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        Self {
-            stop_deadline: settings.process.stop_deadline,
-            targets: settings
-                .listeners
-                .iter()
-                .map(|listener| Arc::clone(&listener.to))
-                .collect(),
-            by_first_line: settings
-                .clusters
-                .iter()
-                .filter(|cluster| cluster.key == Some(KeySource::FirstLine))
-                .map(|cluster| Arc::clone(&cluster.spec.name))
-                .collect(),
-        }
-    }
-}
 
 /// What the answers are made from.
 pub(crate) struct Desk {
@@ -58,8 +26,6 @@ pub(crate) struct Desk {
     pub telemetry: Arc<Telemetry>,
     /// When the process was ready.
     pub started: Instant,
-    /// As configured.
-    pub process: ProcessFacts,
     /// Set by the control plane.
     pub stopping: Arc<AtomicBool>,
     /// To the control plane.
@@ -114,10 +80,10 @@ impl Desk {
 
     fn listeners(&self) -> Vec<ListenerReport> {
         let counters = self.telemetry.counters();
-        let report = |(listener, to): (ListenerStatus, &Arc<str>)| ListenerReport {
+        let report = |listener: ListenerStatus| ListenerReport {
             name: listener.name.to_string(),
             address: listener.address.to_string(),
-            to: to.to_string(),
+            to: listener.to.to_string(),
             sessions: listener.sessions,
             accepted: listener.accepted,
             ended: counters
@@ -125,12 +91,7 @@ impl Desk {
                 .map(EndedReport::from)
                 .unwrap_or_default(),
         };
-        self.proxy
-            .listeners()
-            .into_iter()
-            .zip(&self.process.targets)
-            .map(report)
-            .collect()
+        self.proxy.listeners().into_iter().map(report).collect()
     }
 
     fn clusters(&self) -> Vec<ClusterReport> {
@@ -138,7 +99,7 @@ impl Desk {
         let clusters = self
             .proxy
             .clusters()
-            .iter()
+            .into_iter()
             .map(|cluster| cluster.status(now));
         clusters
             .map(|status| ClusterReport::new(&status, counters.cluster(&status.name), now))
@@ -159,7 +120,7 @@ impl Desk {
         let cluster = answer.cluster.status(now);
         Ok(RouteReport {
             phase: self.phase(),
-            by_first_line: self.process.by_first_line.contains(&cluster.name),
+            by_first_line: answer.by_first_line,
             ..RouteReport::new(listener, &cluster, &answer.explanation, now)
         })
     }
@@ -189,7 +150,7 @@ impl Desk {
             )
         })?;
         let deadline = match mode {
-            StopMode::Graceful => self.process.stop_deadline,
+            StopMode::Graceful => self.proxy.settings().process.stop_deadline,
             StopMode::Now => Duration::ZERO,
         };
         Ok(StopReport {

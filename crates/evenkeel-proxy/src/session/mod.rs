@@ -25,7 +25,6 @@ mod seek;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::units::Time;
@@ -33,7 +32,7 @@ use evenkeel_core::{Lease, Ticket};
 use evenkeel_reactor::{Fate, Key, Pump, Readiness, Stream, Tag};
 
 use crate::crew::{Arrival, Place};
-use crate::listener::{Counted, ListenerState};
+use crate::listener::Counted;
 use crate::telemetry::reason::Reason;
 use crate::tier::Placement;
 use crate::upstream::Attempt;
@@ -50,7 +49,6 @@ const DOWNSTREAM: Tag = 0;
 /// One client's connection.
 pub(crate) struct Session {
     key: Key,
-    listener: Arc<ListenerState>,
     client: SocketAddr,
     placement: Placement,
     downstream: Stream,
@@ -68,7 +66,7 @@ pub(crate) struct Session {
     tries: Tries,
     trail: Trail,
     /// Last, so that a session is counted until its sockets are closed.
-    _counted: Counted,
+    listener: Counted,
     _place: Place,
 }
 
@@ -96,26 +94,19 @@ impl Session {
     /// # Errors
     ///
     /// The kernel cannot watch another socket.
-    pub(crate) fn open(
-        key: Key,
-        listener: &Arc<ListenerState>,
-        arrival: Arrival,
-        work: &Work<'_, '_>,
-    ) -> io::Result<Self> {
+    pub(crate) fn open(key: Key, arrival: Arrival, work: &Work<'_, '_>) -> io::Result<Self> {
         let now = work.now();
         let Arrival {
             stream: downstream,
             peer: client,
-            counted,
+            listener,
             place,
-            ..
         } = arrival;
         work.turn.watch(&downstream, key, DOWNSTREAM)?;
         let placement = listener.route.place_unread(client);
         let replay_max = placement.tier.settings.replay;
         Ok(Self {
             key,
-            listener: Arc::clone(listener),
             client,
             placement,
             downstream,
@@ -127,7 +118,7 @@ impl Session {
             armed_at: Time::NEVER,
             tries: Tries::default(),
             trail: Trail::begin(now),
-            _counted: counted,
+            listener,
             _place: place,
         })
     }

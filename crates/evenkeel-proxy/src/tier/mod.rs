@@ -38,6 +38,12 @@ impl Tier {
         }
     }
 
+    /// Whether both lead to the same place, under the same settings.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let (Self::Balance(one), Self::Balance(other)) = (self, other);
+        Arc::ptr_eq(one, other)
+    }
+
     /// Whether a placement takes the client's first line.
     pub(crate) fn needs_first_line(&self) -> bool {
         match self {

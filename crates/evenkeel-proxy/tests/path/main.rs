@@ -7,6 +7,7 @@ mod closing;
 mod failing;
 mod limits;
 mod placing;
+mod reloading;
 mod running;
 #[path = "../support/settings.rs"]
 mod settings;

@@ -1,7 +1,7 @@
 //! What the tests share: a worker whose handler does what a test says, and a single stream with its peer.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -36,6 +36,12 @@ pub(super) enum Message {
 pub(super) enum Instruction {
     /// Report the keys of all connections.
     Keys(Sender<Vec<Key>>),
+    /// Do nothing until something is sent.
+    Hold(Receiver<()>),
+    /// Accept on one more listener, and report.
+    Listen(u32, Listener, SyncSender<()>),
+    /// Close a listener, and report.
+    StopListening(u32, SyncSender<()>),
     Finish,
 }
 
@@ -70,6 +76,8 @@ impl Handler for TestHandler {
     }
 
     fn rested(&mut self, _: &mut Turn<'_>, _: u32) {}
+
+    fn closed(&mut self, _: u32) {}
 
     fn ready(
         &mut self,
@@ -112,6 +120,15 @@ impl Handler for TestHandler {
     ) {
         match instruction {
             Instruction::Keys(answer) => answer.send(connections.keys()).unwrap(),
+            Instruction::Hold(released) => released.recv_timeout(PATIENCE).unwrap(),
+            Instruction::Listen(number, listener, done) => {
+                turn.listen(number, listener).unwrap();
+                turn.report(done);
+            }
+            Instruction::StopListening(number, done) => {
+                turn.stop_listening(number);
+                turn.report(done);
+            }
             Instruction::Finish => turn.finish(),
         }
     }
@@ -126,12 +143,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn with(on_ready: OnReady) -> Self {
-        let listener = Listener::bind(
-            ([127, 0, 0, 1], 0).into(),
-            Sharing::Workers,
-            StreamOptions::default(),
-        )
-        .unwrap();
+        let listener = listening();
         let address = listener.address().unwrap();
         let mailbox = Mailbox::new().unwrap();
         let handler = TestHandler {
@@ -158,6 +170,13 @@ impl Running {
         assert!(self.mailbox.post(Mail::Worker(instruction)).is_ok());
     }
 
+    /// Gives an instruction that is reported on, and waits until it is carried out.
+    pub(super) fn have(&self, instruction: impl FnOnce(SyncSender<()>) -> Instruction) {
+        let (sender, done) = sync_channel(1);
+        self.tell(instruction(sender));
+        done.recv_timeout(PATIENCE).unwrap();
+    }
+
     /// The keys of all connections, once there are so many.
     pub(super) fn keys(&self, count: usize) -> Vec<Key> {
         loop {
@@ -180,6 +199,12 @@ impl Running {
     pub(super) fn join(self) {
         self.thread.join().unwrap();
     }
+}
+
+/// A listener on a port of the kernel's choice.
+pub(super) fn listening() -> Listener {
+    let loopback = ([127, 0, 0, 1], 0).into();
+    Listener::bind(loopback, Sharing::Workers, StreamOptions::default()).unwrap()
 }
 
 /// A stream of the reactor and its peer, and a poller that tells the stream what the kernel says.

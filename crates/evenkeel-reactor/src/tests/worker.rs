@@ -1,10 +1,11 @@
 //! The loop: mail, timers, stale keys, its own end.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::support::{Instruction, Message, PATIENCE, Running};
+use super::support::{Instruction, Message, PATIENCE, Running, listening};
 use crate::{Fate, Mail, Received};
 
 /// Echoes, and removes a connection that has ended.
@@ -90,4 +91,52 @@ fn a_worker_ends_with_its_last_connection() {
         mailbox.post(Mail::Worker(Instruction::Finish)).is_err(),
         "its mailbox is closed"
     );
+}
+
+fn expect_echo(client: &mut TcpStream) {
+    client.write_all(b"hello").unwrap();
+    let mut answer = [0; 5];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"hello");
+}
+
+/// A listener that is opened while the worker runs is accepted on, also for who had connected before the worker knew of it.
+#[test]
+fn a_listener_can_be_opened_at_run_time() {
+    let running = echoing();
+    let listener = listening();
+    let mut early = TcpStream::connect(listener.address().unwrap()).unwrap();
+    early.set_read_timeout(Some(PATIENCE)).unwrap();
+
+    running.have(|done| Instruction::Listen(1, listener, done));
+
+    expect_echo(&mut early);
+    drop(early);
+    running.finish();
+}
+
+/// A listener that is closed loses nobody who had connected before; whoever comes later is refused. The other one goes on.
+#[test]
+fn a_closed_listener_loses_nobody_who_waits() {
+    let running = echoing();
+    let listener = listening();
+    let address = listener.address().unwrap();
+    running.have(|done| Instruction::Listen(1, listener, done));
+    let (release, held) = channel();
+    running.tell(Instruction::Hold(held));
+    let mut waiting: Vec<TcpStream> = (0..100)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+
+    release.send(()).unwrap();
+    running.have(|done| Instruction::StopListening(1, done));
+
+    assert!(TcpStream::connect(address).is_err());
+    for client in &mut waiting {
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        expect_echo(client);
+    }
+    expect_echo(&mut running.connect());
+    drop(waiting);
+    running.finish();
 }

@@ -1,0 +1,350 @@
+//! Other settings for a proxy that runs: everything that can fail is done first, then everything changes, and nothing that
+//! stays is touched.
+//!
+//! Sockets go by their address, counts of sessions by the listener's name, clusters by theirs, endpoints by name and address.
+//! A session keeps the settings that it was accepted under until it ends.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use evenkeel_core::units::Time;
+use evenkeel_core::{Cluster, ClusterSpec};
+use evenkeel_reactor::{Listener, Mail};
+
+use crate::listener::{
+    Bound, Counts, ListenerState, Source, ToBind, bind_all, sources, stream_options,
+};
+use crate::present::{Leaving, Present};
+use crate::proxy::{Proxy, StartError, routes};
+use crate::route::Route;
+use crate::settings::{ClusterSettings, ListenerSettings, Settings};
+use crate::tier::BalanceTier;
+use crate::worker::{Instruction, Relisten};
+
+/// How long the workers may take to do as they are told; they take a turn of their loop.
+const WORKERS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why other settings were not taken. Everything is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// A listener has no target, or its address cannot be had.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Another reload is not done yet.
+    #[error("another reload is under way: try again when it is done")]
+    Underway,
+    /// The proxy accepts nothing more.
+    #[error("the process is stopping")]
+    Stopping,
+}
+
+impl Proxy {
+    /// Goes over to other settings. When this returns, every new session is served by them; those that run go on as they were
+    /// accepted. Blocks for as long as it takes to bind sockets and to build tables: not for a worker's thread.
+    ///
+    /// What takes a restart (`workers`, `splice_pipes_max`, `control_socket`) stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReloadError`]; nothing has changed then.
+    pub fn reload(&self, settings: Settings) -> Result<(), ReloadError> {
+        let _turn = ReloadTurn::take(&self.reloading)?;
+        if self.is_stopping() {
+            return Err(ReloadError::Stopping);
+        }
+        let before = self.present.load_full();
+        let settings = with_what_takes_a_restart(settings, &before.settings);
+        if settings == *before.settings {
+            return Ok(());
+        }
+        let now = self.now();
+        let successors = self.successors(&before, &settings.clusters, now);
+        let tiers: Vec<_> = successors
+            .iter()
+            .map(|successor| Arc::clone(&successor.tier))
+            .collect();
+        let routes = routes(&settings.listeners, &tiers)?;
+        let held = before.listeners.iter().map(|listener| listener.held());
+        let sources = sources(held, &settings.listeners);
+        let bound = bind_all(to_bind(&settings.listeners, &sources), self.workers())?;
+        // Nothing fails from here on.
+        for successor in successors {
+            successor.take_effect(now);
+        }
+        let mut listeners = Succession::new(&before, bound);
+        for ((listener, route), source) in settings.listeners.iter().zip(routes).zip(sources) {
+            listeners.succeed(listener, route, source, self);
+        }
+        let (listeners, next_number) = self.relisten(listeners);
+        self.present.store(Arc::new(Present {
+            version: before.version + 1,
+            leaving: leaving(&before, &tiers),
+            settings: Arc::new(settings),
+            listeners,
+            tiers,
+            next_number,
+        }));
+        Ok(())
+    }
+
+    /// For every cluster of the new settings, what it is made of.
+    fn successors(
+        &self,
+        before: &Present,
+        clusters: &[ClusterSettings],
+        now: Time,
+    ) -> Vec<Successor> {
+        let in_force: HashMap<&str, &ClusterSpec> = before
+            .settings
+            .clusters
+            .iter()
+            .map(|cluster| (&*cluster.spec.name, &cluster.spec))
+            .collect();
+        let successor = |settings: &ClusterSettings| {
+            let spec = &settings.spec;
+            if let Some(tier) = before.tier(&spec.name) {
+                let is_changed = in_force.get(&*spec.name) != Some(&spec);
+                return Successor {
+                    tier: tier.under(settings),
+                    spec: is_changed.then(|| spec.clone()),
+                };
+            }
+            match before.leaving(&spec.name) {
+                Some(cluster) => Successor {
+                    tier: BalanceTier::of(cluster, settings),
+                    spec: Some(spec.clone()),
+                },
+                None => Successor {
+                    tier: BalanceTier::start(settings, fastrand::u64(..), now),
+                    spec: None,
+                },
+            }
+        };
+        clusters.iter().map(successor).collect()
+    }
+
+    /// Brings the listeners to the workers, and waits until all of them serve by them.
+    fn relisten(&self, succession: Succession<'_>) -> (Vec<Arc<ListenerState>>, u32) {
+        let closed = succession.closed();
+        let Succession {
+            listeners,
+            changed,
+            mut opened,
+            next_number,
+            ..
+        } = succession;
+        if changed.is_empty() && opened.is_empty() && closed.is_empty() {
+            return (listeners, next_number);
+        }
+        let (sender, done) = sync_channel(self.workers());
+        for worker in 0..self.workers() {
+            let instruction = Instruction::Relisten(Box::new(Relisten {
+                opened: opened.iter_mut().filter_map(Opened::for_a_worker).collect(),
+                changed: changed.clone(),
+                closed: closed.clone(),
+                done: SyncSender::clone(&sender),
+            }));
+            // A worker that has ended listens to nothing.
+            let _ = self.crew.mailbox(worker).post(Mail::Worker(instruction));
+        }
+        drop(sender);
+        wait_for_workers(&done, self.workers());
+        (listeners, next_number)
+    }
+}
+
+/// The right to reload, of one at a time. No lock, so that nobody ever waits for a reload's system calls.
+struct ReloadTurn<'a>(&'a AtomicBool);
+
+impl<'a> ReloadTurn<'a> {
+    fn take(taken: &'a AtomicBool) -> Result<Self, ReloadError> {
+        if taken.swap(true, Ordering::Acquire) {
+            return Err(ReloadError::Underway);
+        }
+        Ok(Self(taken))
+    }
+}
+
+impl Drop for ReloadTurn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+fn with_what_takes_a_restart(mut settings: Settings, before: &Settings) -> Settings {
+    settings.process.workers = before.process.workers;
+    settings.process.splice_pipes_max = before.process.splice_pipes_max;
+    settings
+        .process
+        .control_socket
+        .clone_from(&before.process.control_socket);
+    settings
+}
+
+fn to_bind<'a>(
+    listeners: &'a [ListenerSettings],
+    sources: &[Source],
+) -> impl Iterator<Item = ToBind<'a>> {
+    let listed = listeners.iter().zip(sources);
+    listed.filter_map(|(settings, source)| match source {
+        Source::TakenOver(_) => None,
+        Source::Bound(neighbours) => Some(ToBind {
+            settings,
+            neighbours: *neighbours,
+        }),
+    })
+}
+
+/// A tier of the new settings, and what is still to be done to its cluster.
+struct Successor {
+    tier: Arc<BalanceTier>,
+    /// `None` where the cluster is as it should be.
+    spec: Option<ClusterSpec>,
+}
+
+impl Successor {
+    fn take_effect(self, now: Time) {
+        if let Some(spec) = self.spec {
+            self.tier.cluster.reconfigure(spec, now);
+        }
+    }
+}
+
+/// A listener that is new to the workers, and its sockets.
+struct Opened {
+    listener: Arc<ListenerState>,
+    sockets: std::vec::IntoIter<Listener>,
+}
+
+impl Opened {
+    fn for_a_worker(&mut self) -> Option<(Arc<ListenerState>, Listener)> {
+        Some((Arc::clone(&self.listener), self.sockets.next()?))
+    }
+}
+
+/// How the listeners of the new settings follow those before.
+struct Succession<'a> {
+    before: &'a Present,
+    bound: std::vec::IntoIter<Bound>,
+    listeners: Vec<Arc<ListenerState>>,
+    changed: Vec<Arc<ListenerState>>,
+    opened: Vec<Opened>,
+    next_number: u32,
+}
+
+impl<'a> Succession<'a> {
+    fn new(before: &'a Present, bound: Vec<Bound>) -> Self {
+        Self {
+            before,
+            bound: bound.into_iter(),
+            listeners: Vec::new(),
+            changed: Vec::new(),
+            opened: Vec::new(),
+            next_number: before.next_number,
+        }
+    }
+
+    fn succeed(
+        &mut self,
+        settings: &ListenerSettings,
+        route: Route,
+        source: Source,
+        proxy: &Proxy,
+    ) {
+        let listener = match source {
+            Source::TakenOver(position) => self.take_over(position, settings, route),
+            Source::Bound(_) => self.open(settings, route, proxy),
+        };
+        self.listeners.extend(listener);
+    }
+
+    /// The sockets go on under these settings; if nothing is new about them, so does the value.
+    fn take_over(
+        &mut self,
+        position: usize,
+        settings: &ListenerSettings,
+        route: Route,
+    ) -> Option<Arc<ListenerState>> {
+        let before = self.before.listeners.get(position)?;
+        let options = stream_options(settings);
+        if before.settings == *settings && before.route.is_same(&route) && before.options == options
+        {
+            return Some(Arc::clone(before));
+        }
+        let listener = Arc::new(ListenerState {
+            number: before.number,
+            settings: settings.clone(),
+            address: before.address,
+            route,
+            options,
+            counts: self.counts_of(&settings.name),
+            capacity: Arc::clone(&before.capacity),
+        });
+        self.changed.push(Arc::clone(&listener));
+        Some(listener)
+    }
+
+    fn open(
+        &mut self,
+        settings: &ListenerSettings,
+        route: Route,
+        proxy: &Proxy,
+    ) -> Option<Arc<ListenerState>> {
+        let bound = self.bound.next()?;
+        let counts = self.counts_of(&settings.name);
+        let number = self.next_number;
+        let listener = ListenerState::of(number, settings, &bound, route, counts, &proxy.capacity);
+        self.next_number += 1;
+        self.opened.push(Opened {
+            listener: Arc::clone(&listener),
+            sockets: bound.sockets.into_iter(),
+        });
+        Some(listener)
+    }
+
+    /// What was counted under this name goes on.
+    fn counts_of(&self, name: &str) -> Arc<Counts> {
+        self.before
+            .listener(name)
+            .map(|listener| Arc::clone(&listener.counts))
+            .unwrap_or_default()
+    }
+
+    /// The numbers of those before whose sockets nobody has taken over.
+    fn closed(&self) -> Vec<u32> {
+        let numbers = self.before.listeners.iter().map(|listener| listener.number);
+        let is_kept = |number: u32| self.listeners.iter().any(|kept| kept.number == number);
+        numbers.filter(|number| !is_kept(*number)).collect()
+    }
+}
+
+/// The clusters that sessions may still use without their being configured.
+fn leaving(before: &Present, tiers: &[Arc<BalanceTier>]) -> Vec<Leaving> {
+    let is_configured = |name: &Arc<str>| tiers.iter().any(|tier| tier.name() == name);
+    let removed = before.tiers.iter().map(|tier| Leaving {
+        name: Arc::clone(tier.name()),
+        cluster: Arc::<Cluster>::downgrade(&tier.cluster),
+    });
+    let still = before.leaving.iter().cloned();
+    let in_use = still.filter(|leaving| leaving.cluster.strong_count() > 0);
+    removed
+        .chain(in_use)
+        .filter(|leaving| !is_configured(&leaving.name))
+        .collect()
+}
+
+fn wait_for_workers(done: &Receiver<()>, workers: usize) {
+    let deadline = Instant::now() + WORKERS_PATIENCE;
+    for _ in 0..workers {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if done.recv_timeout(left).is_err() {
+            tracing::error!(
+                "a worker has not taken the new listeners yet: it serves its next connections by the old ones"
+            );
+            return;
+        }
+    }
+}
