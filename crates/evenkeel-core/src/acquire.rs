@@ -147,10 +147,10 @@ impl Cluster {
         let snapshot = self.snapshot.load();
         let field = Field::new(&snapshot, key, tried);
         if let Some(position) = self.claim_trial(&field, now) {
-            return lease(&snapshot, position, LeaseKind::Trial);
+            return lease(&field, position, LeaseKind::Trial);
         }
         match snapshot.balancer.pick(&field, rng) {
-            Some(position) => lease(&snapshot, position, LeaseKind::Ordinary),
+            Some(position) => lease(&field, position, LeaseKind::Ordinary),
             None => fall_back(&field, rng),
         }
     }
@@ -220,12 +220,12 @@ fn fall_back(field: &Field<'_>, rng: &mut Rng) -> Choice {
         field.fallback()
     };
     match snapshot.balancer.pick_fallback(&field, rng) {
-        Some(position) => lease(snapshot, position, LeaseKind::Ordinary),
+        Some(position) => lease(&field, position, LeaseKind::Ordinary),
         None if snapshot.is_any_usable() => Choice::AllFull,
         None => Choice::NoneUsable,
     }
 }
 
-fn lease(snapshot: &Snapshot, position: usize, kind: LeaseKind) -> Choice {
-    Choice::Leased(Lease::new(Arc::clone(&snapshot.endpoints[position]), kind))
+fn lease(field: &Field<'_>, position: usize, kind: LeaseKind) -> Choice {
+    Choice::Leased(Lease::new(Arc::clone(field.handle(position)), kind))
 }

@@ -1,7 +1,8 @@
 //! One endpoint's identity and counts, shared by the snapshots that list it and the leases that use it.
 //!
 //! It outlives snapshots: an endpoint that a reload has removed lives on until its last lease ends. Its counts are
-//! atomics of its own, so that algorithms without a common order need no lock.
+//! atomics of its own, so that algorithms without a common order need no lock; those that each lease writes are kept
+//! apart by thread (`stripe.rs`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -9,17 +10,17 @@ use std::sync::{Arc, Weak};
 use crate::acquire::Cluster;
 use crate::counts::Seat;
 use crate::fault::{self, Fault};
+use crate::stripe::{Stripe, Tally};
 use crate::units::{Address, EndpointId, Time};
 
 /// See the module's documentation.
 pub(crate) struct Endpoint {
     seat: Seat,
+    tallies: [Tally; Stripe::COUNT],
     /// Whether a success would change its condition. Spares every success on a healthy endpoint the roster's lock.
     unsettled: AtomicBool,
     /// Where the present snapshot lists it; written and read under the roster's lock.
     position: AtomicU32,
-    leases: AtomicU64,
-    established: AtomicU64,
     failures: AtomicU64,
     id: EndpointId,
     name: Arc<str>,
@@ -46,10 +47,9 @@ impl Endpoint {
     pub(crate) fn new(name: Arc<str>, address: Address, seat: Seat, home: Home) -> Self {
         Self {
             seat,
+            tallies: Default::default(),
             unsettled: AtomicBool::new(false),
             position: AtomicU32::new(DETACHED),
-            leases: AtomicU64::new(0),
-            established: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             id: EndpointId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
             name,
@@ -75,32 +75,58 @@ impl Endpoint {
     }
 
     #[inline]
+    fn tally(&self, stripe: Stripe) -> &Tally {
+        &self.tallies[stripe.index()]
+    }
+
+    /// The count of leases that are not counted by stripe.
+    #[inline]
     fn count(&self) -> &AtomicU32 {
         self.seat.block.count(self.seat.index)
     }
 
-    #[inline]
+    /// While stripes are in use (without limits), these are looked at one after the other: no exact moment.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.count().load(Ordering::Relaxed)
+        let gathered = self.count().load(Ordering::Relaxed);
+        self.tallies
+            .iter()
+            .fold(gathered, |sum, tally| sum.wrapping_add(tally.held()))
+    }
+
+    /// From here on all leases are counted in one place, exactly: for limits, and for balancers that compare loads. An
+    /// endpoint stays like that. Called under the roster's lock, before a snapshot that needs it is to be seen.
+    pub(crate) fn gather(&self) {
+        for tally in &self.tallies {
+            self.count().fetch_add(tally.gather(), Ordering::SeqCst);
+        }
     }
 
     /// Takes a slot unless `limit` are taken. Exact over all threads: the count never passes the limit, not for a moment.
     #[inline]
-    pub(crate) fn reserve(&self, limit: u32) -> bool {
+    pub(crate) fn reserve(&self, stripe: Stripe, limit: u32) -> bool {
+        let tally = self.tally(stripe);
         let taken = if limit == NO_LIMIT {
-            self.count().fetch_add(1, Ordering::AcqRel);
+            if !tally.hold() {
+                self.count().fetch_add(1, Ordering::AcqRel);
+            }
             true
         } else {
-            self.count()
-                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |held| {
-                    (held < limit).then_some(held + 1)
-                })
-                .is_ok()
+            self.reserve_below(limit)
         };
         if taken {
-            self.leases.fetch_add(1, Ordering::Relaxed);
+            tally.count_lease();
         }
         taken
+    }
+
+    #[inline]
+    fn reserve_below(&self, limit: u32) -> bool {
+        let held = self
+            .count()
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |held| {
+                (held < limit).then_some(held + 1)
+            });
+        held.is_ok()
     }
 
     /// Gives a slot back, and hands it to whoever waits.
@@ -109,8 +135,8 @@ impl Endpoint {
     /// that joins the queue does the reverse (`wait.rs`: first it is in the queue, then it looks for a free slot). So
     /// at least one of the two sees the other, and no slot is free while somebody who could use it sleeps.
     #[inline]
-    pub(crate) fn release(&self, now: Option<Time>) {
-        if !fault::injected(Fault::SlotLeaks) {
+    pub(crate) fn release(&self, stripe: Stripe, now: Option<Time>) {
+        if !fault::injected(Fault::SlotLeaks) && !self.tally(stripe).let_go() {
             self.count().fetch_sub(1, Ordering::SeqCst);
         }
         if self.home.waiting.load(Ordering::SeqCst) > 0 && !fault::injected(Fault::WakeUpLost) {
@@ -130,8 +156,8 @@ impl Endpoint {
         self.home.cluster.upgrade()
     }
 
-    pub(crate) fn count_established(&self) {
-        self.established.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_established(&self, stripe: Stripe) {
+        self.tally(stripe).count_established();
     }
 
     pub(crate) fn count_failure(&self) {
@@ -140,8 +166,8 @@ impl Endpoint {
 
     pub(crate) fn totals(&self) -> Totals {
         Totals {
-            leases: self.leases.load(Ordering::Relaxed),
-            established: self.established.load(Ordering::Relaxed),
+            leases: self.tallies.iter().map(Tally::leases).sum(),
+            established: self.tallies.iter().map(Tally::established).sum(),
             failures: self.failures.load(Ordering::Relaxed),
         }
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::endpoint::Endpoint;
 use crate::fault::{self, Fault};
+use crate::stripe::Handle;
 use crate::units::{Address, EndpointId, Time};
 
 /// The right to use one endpoint until it is finished or dropped; a drop is [`Outcome::Abandoned`].
@@ -15,7 +15,7 @@ use crate::units::{Address, EndpointId, Time};
 /// ```
 #[must_use = "a lease that is dropped at once gives its slot back"]
 pub struct Lease {
-    endpoint: Arc<Endpoint>,
+    handle: Arc<Handle>,
     kind: LeaseKind,
     stage: Stage,
 }
@@ -65,10 +65,10 @@ pub enum Failure {
 }
 
 impl Lease {
-    /// Of a slot that `endpoint` has counted already.
-    pub(crate) const fn new(endpoint: Arc<Endpoint>, kind: LeaseKind) -> Self {
+    /// Of a slot that has been counted already, in the stripe of `handle`.
+    pub(crate) const fn new(handle: Arc<Handle>, kind: LeaseKind) -> Self {
         Self {
-            endpoint,
+            handle,
             kind,
             stage: Stage::Begun,
         }
@@ -76,17 +76,17 @@ impl Lease {
 
     /// The endpoint's identity.
     pub fn endpoint(&self) -> EndpointId {
-        self.endpoint.id()
+        self.handle.endpoint.id()
     }
 
     /// The endpoint's name.
     pub fn name(&self) -> &Arc<str> {
-        self.endpoint.name()
+        self.handle.endpoint.name()
     }
 
     /// Where the endpoint listens.
     pub fn address(&self) -> &Address {
-        self.endpoint.address()
+        self.handle.endpoint.address()
     }
 
     /// The first answer byte arrived: a success. Later calls do nothing.
@@ -95,11 +95,11 @@ impl Lease {
             return;
         }
         self.stage = Stage::Established;
-        self.endpoint.count_established();
-        if self.endpoint.is_unsettled()
-            && let Some(cluster) = self.endpoint.cluster()
+        self.handle.endpoint.count_established(self.handle.stripe);
+        if self.handle.endpoint.is_unsettled()
+            && let Some(cluster) = self.handle.endpoint.cluster()
         {
-            cluster.note_success(&self.endpoint, now);
+            cluster.note_success(&self.handle.endpoint, now);
         }
     }
 
@@ -116,16 +116,16 @@ impl Lease {
 
     #[cold]
     fn report(&self, failure: Failure, now: Time) {
-        self.endpoint.count_failure();
-        if let Some(cluster) = self.endpoint.cluster() {
-            cluster.note_failure(&self.endpoint, failure, self.kind, now);
+        self.handle.endpoint.count_failure();
+        if let Some(cluster) = self.handle.endpoint.cluster() {
+            cluster.note_failure(&self.handle.endpoint, failure, self.kind, now);
         }
     }
 
     fn end(&mut self, now: Option<Time>) {
         if self.stage != Stage::Ended {
             self.stage = Stage::Ended;
-            self.endpoint.release(now);
+            self.handle.endpoint.release(self.handle.stripe, now);
         }
     }
 }

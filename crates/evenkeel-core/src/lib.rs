@@ -27,6 +27,7 @@ mod report;
 mod retry;
 mod roster;
 mod snapshot;
+mod stripe;
 mod tried;
 pub mod units;
 mod wait;

@@ -11,6 +11,7 @@ use crate::cluster::{ClusterSpec, EndpointSpec};
 use crate::counts::Counts;
 use crate::endpoint::{Endpoint, NO_LIMIT};
 use crate::fault::{self, Fault};
+use crate::stripe::{Handle, Stripe};
 use crate::tried::Tried;
 use crate::units::{EndpointId, HashKey, Time};
 
@@ -20,6 +21,8 @@ pub(crate) struct Snapshot {
     /// In the order of the specification, as everything here that is indexed by position.
     pub(crate) endpoints: Vec<Arc<Endpoint>>,
     pub(crate) balancer: Box<dyn Balancer>,
+    /// By stripe, and then by position.
+    handles: Vec<Arc<Handle>>,
     ids: Vec<EndpointId>,
     counts: Counts,
     /// The most leases at one time, or [`NO_LIMIT`].
@@ -42,10 +45,15 @@ impl Snapshot {
         balancer: Box<dyn Balancer>,
     ) -> Self {
         let limits: Vec<u32> = spec.endpoints.iter().map(limit_of).collect();
+        let is_limited = limits.iter().any(|&limit| limit != NO_LIMIT);
+        if is_limited || balancer.compares_loads() {
+            endpoints.iter().for_each(|endpoint| endpoint.gather());
+        }
         Self {
+            handles: handles(&endpoints),
             ids: endpoints.iter().map(|endpoint| endpoint.id()).collect(),
             counts: Counts::of(endpoints.iter().map(|endpoint| endpoint.seat())),
-            is_limited: limits.iter().any(|&limit| limit != NO_LIMIT),
+            is_limited,
             shares: limits.iter().map(|_| AtomicU32::new(0)).collect(),
             fallback_shares: limits.iter().map(|_| AtomicU32::new(0)).collect(),
             is_any_usable: AtomicBool::new(false),
@@ -59,6 +67,11 @@ impl Snapshot {
 
     pub(crate) const fn len(&self) -> usize {
         self.endpoints.len()
+    }
+
+    #[inline]
+    pub(crate) fn handle(&self, stripe: Stripe, position: usize) -> &Arc<Handle> {
+        &self.handles[stripe.index() * self.len() + position]
     }
 
     #[inline]
@@ -115,6 +128,17 @@ pub(crate) struct Shares {
     pub(crate) fallback: u32,
 }
 
+fn handles(endpoints: &[Arc<Endpoint>]) -> Vec<Arc<Handle>> {
+    let handle = |(stripe, endpoint)| {
+        Arc::new(Handle {
+            endpoint: Arc::clone(endpoint),
+            stripe,
+        })
+    };
+    let of_stripe = |stripe| endpoints.iter().map(move |endpoint| (stripe, endpoint));
+    Stripe::all().flat_map(of_stripe).map(handle).collect()
+}
+
 fn limit_of(spec: &EndpointSpec) -> u32 {
     match spec.max_connections {
         Some(max) if !fault::injected(Fault::LimitIgnored) => max.get(),
@@ -131,6 +155,8 @@ fn limit_of(spec: &EndpointSpec) -> u32 {
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) snapshot: &'a Snapshot,
+    /// Where this thread counts.
+    stripe: Stripe,
     /// Of the snapshot: those that count in this field.
     shares: &'a [AtomicU32],
     pub(crate) key: Option<HashKey>,
@@ -148,6 +174,7 @@ impl<'a> Field<'a> {
                 .any(|i| snapshot.is_usable(i) && !tried.contains(snapshot.ids[i]));
         Self {
             snapshot,
+            stripe: Stripe::of_this_thread(),
             shares: &snapshot.shares,
             key,
             tried,
@@ -257,9 +284,18 @@ impl<'a> Field<'a> {
         self.avoids_tried && self.is_tried(position)
     }
 
+    /// What a lease of this thread on the endpoint holds.
+    #[inline]
+    pub(crate) fn handle(&self, position: usize) -> &'a Arc<Handle> {
+        self.snapshot.handle(self.stripe, position)
+    }
+
     /// Takes a slot at `position`; `false` if another thread took the last one.
     #[inline]
     pub(crate) fn reserve(&self, position: usize) -> bool {
-        self.snapshot.endpoints[position].reserve(self.snapshot.limit(position))
+        let handle = self.handle(position);
+        handle
+            .endpoint
+            .reserve(self.stripe, self.snapshot.limit(position))
     }
 }

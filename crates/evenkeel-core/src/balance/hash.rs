@@ -108,6 +108,10 @@ impl Balancer for Hash {
         false
     }
 
+    fn compares_loads(&self) -> bool {
+        self.policy.bounded_load_percent.is_some()
+    }
+
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
         let Some(key) = field.key else {
             return "there is no key: one of these at random".into();

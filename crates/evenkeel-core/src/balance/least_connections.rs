@@ -38,6 +38,10 @@ impl Balancer for LeastConnections {
         turn_among_least(&mut self.rotation.lock().clone(), field)
     }
 
+    fn compares_loads(&self) -> bool {
+        true
+    }
+
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
         let load = Load::at(field, position);
         let weight = f64::from(load.share) / f64::from(SHARE_SCALE);

@@ -57,6 +57,11 @@ pub(crate) trait Balancer: Send + Sync {
         true
     }
 
+    /// Whether a choice looks at the in-flight counts of endpoints, so that these are to be kept in one place.
+    fn compares_loads(&self) -> bool {
+        false
+    }
+
     /// Why an open endpoint would or would not be chosen, in a few words for people.
     fn reason(&self, field: &Field<'_>, position: usize) -> String;
 

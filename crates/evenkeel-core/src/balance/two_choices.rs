@@ -52,6 +52,10 @@ impl Balancer for TwoChoices {
         only_open(field)
     }
 
+    fn compares_loads(&self) -> bool {
+        true
+    }
+
     fn reason(&self, field: &Field<'_>, position: usize) -> String {
         let in_flight = Load::at(field, position).in_flight();
         format!(

@@ -243,3 +243,20 @@ fn a_granted_waiter_goes_where_its_key_belongs() {
     drop(second);
     assert_eq!(&**queue.take().pop().unwrap().1.name(), owner);
 }
+
+/// Two threads hold a session each, counted apart; a limit of three that a reload brings has room for one more.
+#[test]
+fn a_new_limit_counts_the_sessions_of_all_threads() {
+    let mut world = World::of(vec![endpoint("a", 1)]);
+    let here = world.lease();
+    let (there, mut world) = std::thread::spawn(move || (world.lease(), world))
+        .join()
+        .unwrap();
+    let limited = cluster_spec(vec![limited("a", 1, 3)]);
+    world.cluster.reconfigure(limited, world.now);
+    assert_eq!(world.status("a").in_flight, 2);
+    let _third = world.lease();
+    assert_eq!(world.refusal(), Refusal::Full);
+    drop((here, there));
+    assert_eq!(world.status("a").in_flight, 1);
+}
