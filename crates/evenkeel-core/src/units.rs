@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,13 +87,29 @@ impl fmt::Display for Weight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(pub u64);
 
-/// Where an endpoint listens.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Where somebody listens: an endpoint, or a listener.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// An IP address and a TCP port.
     Ip(SocketAddr),
     /// A Unix stream socket's path.
-    Unix(Arc<PathBuf>),
+    Unix(Arc<Path>),
+}
+
+impl Address {
+    /// The IP address and port; `None` for a Unix socket, which has neither.
+    pub const fn ip(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Ip(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Ip(address)
+    }
 }
 
 impl fmt::Display for Address {

@@ -5,12 +5,11 @@
 //! an accepted socket over to it. How a session is run is not known here.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::units::Time;
-use evenkeel_reactor::{Mail, Stream};
+use evenkeel_reactor::{Mail, Origin, Stream};
 
 use crate::listener::Counted;
 use crate::worker::{Instruction, WorkerMailbox};
@@ -38,7 +37,7 @@ struct Member {
 /// worker that it goes to, so that not all go there at once.
 pub(crate) struct Arrival {
     pub(crate) stream: Stream,
-    pub(crate) peer: SocketAddr,
+    pub(crate) origin: Origin,
     pub(crate) listener: Counted,
     pub(crate) place: Place,
 }

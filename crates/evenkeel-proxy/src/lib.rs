@@ -19,6 +19,7 @@ mod tier;
 mod upstream;
 mod worker;
 
+pub use evenkeel_reactor::{Origin, PATH_BYTES_MAX};
 pub use listener::Holder;
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus, StartError};
 pub use reload::ReloadError;

@@ -1,6 +1,7 @@
 //! The process-wide table of listening addresses: bound together or not at all.
 //!
-//! Each listener has one socket per worker, all on the same address (`SO_REUSEPORT`). What accepts on them is the reactor's
+//! A listener on a TCP address has one socket per worker, all on the same address (`SO_REUSEPORT`); one on a Unix path has a
+//! single socket, on one worker, which hands over to the others what it accepts. What accepts on them is the reactor's
 //! part; what a session does is not known here.
 
 mod holder;
@@ -9,10 +10,12 @@ mod takeover;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_reactor::{Claim, Listener, Sharing, StreamOptions};
+use evenkeel_core::units::Address;
+use evenkeel_reactor::{Claim, Listener, PathError, Sharing, StreamOptions};
 
 pub use holder::Holder;
 pub(crate) use takeover::{Held, Source, sources};
@@ -32,7 +35,7 @@ pub(crate) struct ListenerState {
     pub(crate) number: u32,
     pub(crate) settings: ListenerSettings,
     /// Where it really listens: the port is the kernel's choice if 0 was asked for.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     pub(crate) route: Route,
     /// What its streams, on both sides, have in common.
     pub(crate) options: StreamOptions,
@@ -62,7 +65,7 @@ impl ListenerState {
         Arc::new(Self {
             number,
             settings: settings.clone(),
-            address: bound.address,
+            address: bound.address.clone(),
             route,
             options: bound.options,
             counts,
@@ -74,8 +77,8 @@ impl ListenerState {
     pub(crate) fn held(&self) -> Held {
         Held {
             name: Arc::clone(&self.settings.name),
-            asked_for: self.settings.bind,
-            address: self.address,
+            asked_for: self.settings.bind.clone(),
+            address: self.address.clone(),
         }
     }
 
@@ -117,9 +120,9 @@ impl Drop for Counted {
     }
 }
 
-/// A bound address and its sockets, one for each worker.
+/// A bound address and its sockets: one for each worker, or a single one.
 pub(crate) struct Bound {
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     pub(crate) options: StreamOptions,
     pub(crate) sockets: Vec<Listener>,
 }
@@ -171,37 +174,84 @@ pub(crate) fn stream_options(settings: &ListenerSettings) -> StreamOptions {
 
 fn bind(to_bind: &ToBind<'_>, workers: usize) -> Result<Bound, StartError> {
     let settings = to_bind.settings;
-    let fail = |source| StartError::Bind {
-        listener: Arc::clone(&settings.name),
-        address: settings.bind,
-        source,
+    let (address, sockets) = match &settings.bind {
+        Address::Ip(wanted) => {
+            let sockets = bind_shared(to_bind, *wanted, workers)?;
+            (bound_address(settings, &sockets)?, sockets)
+        }
+        Address::Unix(path) => (settings.bind.clone(), vec![bind_path(settings, path)?]),
     };
+    Ok(Bound {
+        address,
+        options: stream_options(settings),
+        sockets,
+    })
+}
+
+/// One socket for each worker.
+fn bind_shared(
+    to_bind: &ToBind<'_>,
+    address: SocketAddr,
+    workers: usize,
+) -> Result<Vec<Listener>, StartError> {
+    let settings = to_bind.settings;
     // A port of the kernel's choice is nobody else's.
-    let is_claimed = settings.bind.port() != 0 && to_bind.neighbours == Neighbours::Strangers;
-    let claim = is_claimed.then(|| Claim::stake(settings.bind));
+    let is_claimed = address.port() != 0 && to_bind.neighbours == Neighbours::Strangers;
+    let claim = is_claimed.then(|| Claim::stake(address));
     match claim.transpose() {
         // Held until all workers listen.
-        Ok(_claim) => bind_workers(settings, workers).map_err(fail),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(StartError::AddressInUse {
-            listener: Arc::clone(&settings.name),
-            address: settings.bind,
-            holder: holder::find(settings.bind),
-        }),
-        Err(error) => Err(fail(error)),
+        Ok(_claim) => bind_workers(address, workers, stream_options(settings))
+            .map_err(|source| refused(settings, source)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(in_use(settings)),
+        Err(error) => Err(refused(settings, error)),
     }
 }
 
-fn bind_workers(settings: &ListenerSettings, workers: usize) -> io::Result<Bound> {
-    let options = stream_options(settings);
-    let first = Listener::bind(settings.bind, Sharing::Workers, options)?;
+fn bind_workers(
+    address: SocketAddr,
+    workers: usize,
+    options: StreamOptions,
+) -> io::Result<Vec<Listener>> {
+    let first = Listener::bind(address, Sharing::Workers, options)?;
     let address = first.address()?;
     let mut sockets = vec![first];
     while sockets.len() < workers {
         sockets.push(Listener::bind(address, Sharing::Workers, options)?);
     }
-    Ok(Bound {
-        address,
-        options,
-        sockets,
+    Ok(sockets)
+}
+
+fn bound_address(settings: &ListenerSettings, sockets: &[Listener]) -> Result<Address, StartError> {
+    match sockets.first().map(Listener::address) {
+        Some(Ok(address)) => Ok(Address::Ip(address)),
+        Some(Err(error)) => Err(refused(settings, error)),
+        None => Ok(settings.bind.clone()),
+    }
+}
+
+fn bind_path(settings: &ListenerSettings, path: &Path) -> Result<Listener, StartError> {
+    Listener::bind_path(path, settings.permissions).map_err(|error| match error {
+        PathError::InUse => in_use(settings),
+        PathError::NotASocket => StartError::NotASocket {
+            listener: Arc::clone(&settings.name),
+            address: settings.bind.clone(),
+        },
+        PathError::Io(source) => refused(settings, source),
     })
+}
+
+fn in_use(settings: &ListenerSettings) -> StartError {
+    StartError::AddressInUse {
+        listener: Arc::clone(&settings.name),
+        address: settings.bind.clone(),
+        holder: holder::find(&settings.bind),
+    }
+}
+
+fn refused(settings: &ListenerSettings, source: io::Error) -> StartError {
+    StartError::Bind {
+        listener: Arc::clone(&settings.name),
+        address: settings.bind.clone(),
+        source,
+    }
 }

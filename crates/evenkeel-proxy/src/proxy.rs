@@ -4,16 +4,15 @@
 //! (signals, the control socket) calls the methods here and is not known.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwap;
-use evenkeel_core::units::{EndpointId, Time};
+use evenkeel_core::units::{Address, EndpointId, Time};
 use evenkeel_core::{Cluster, Explanation, Request, Tried};
 use evenkeel_reactor::{
-    Clock, Listener, Mail, PipeBudget, Pipes, SpliceCounts, Worker, can_splice,
+    Clock, Listener, Mail, Origin, PipeBudget, Pipes, SpliceCounts, Worker, can_splice,
 };
 use parking_lot::Mutex;
 
@@ -43,27 +42,38 @@ pub enum StartError {
     /// Somebody listens on the address already.
     #[error(
         "listener \"{listener}\" cannot listen on {address}: {}",
-        holder_text(.holder.as_ref(), .address.port())
+        holder_text(.holder.as_ref(), .address)
     )]
     AddressInUse {
         /// The listener.
         listener: Arc<str>,
         /// The address it was to have.
-        address: SocketAddr,
+        address: Address,
         /// Who holds it, if that can be found out.
         holder: Option<Holder>,
     },
     /// The kernel refuses the address.
     #[error(
-        "listener \"{listener}\" cannot listen on {address}: check that the address is this machine's, and the right to use the port"
+        "listener \"{listener}\" cannot listen on {address}: {}",
+        refusal_text(.address)
     )]
     Bind {
         /// The listener.
         listener: Arc<str>,
         /// The address it was to have.
-        address: SocketAddr,
+        address: Address,
         /// What the kernel says.
         source: io::Error,
+    },
+    /// Something lies on the path that is not ours to remove.
+    #[error(
+        "listener \"{listener}\" cannot listen on {address}: something lies there that is not a socket; it is left alone: remove it, or choose another path"
+    )]
+    NotASocket {
+        /// The listener.
+        listener: Arc<str>,
+        /// The path it was to have.
+        address: Address,
     },
     /// A worker cannot be set up.
     #[error(
@@ -78,15 +88,27 @@ pub enum StartError {
 }
 
 /// A port may be in use without a listener: an outgoing connection has it, even one that has ended and only times out.
-fn holder_text(holder: Option<&Holder>, port: u16) -> String {
-    match holder {
-        Some(holder) => {
+fn holder_text(holder: Option<&Holder>, address: &Address) -> String {
+    match (holder, address) {
+        (Some(holder), _) => {
             format!("{holder} listens there already; stop it, or choose another address")
         }
-        None => format!(
-            "the address is in use, by another user's process or by an outgoing connection (`ss -tanp sport = :{port}` shows it); \
-             wait, or choose a port outside net.ipv4.ip_local_port_range"
+        (None, Address::Ip(address)) => format!(
+            "the address is in use, by another user's process or by an outgoing connection (`ss -tanp sport = :{}` shows it); \
+             wait, or choose a port outside net.ipv4.ip_local_port_range",
+            address.port()
         ),
+        (None, Address::Unix(path)) => format!(
+            "another user's process listens there already (`ss -xlp src {}` shows it); stop it, or choose another path",
+            path.display()
+        ),
+    }
+}
+
+const fn refusal_text(address: &Address) -> &'static str {
+    match address {
+        Address::Ip(_) => "check that the address is this machine's, and the right to use the port",
+        Address::Unix(_) => "check that its directory exists, and the right to make files in it",
     }
 }
 
@@ -96,7 +118,7 @@ pub struct ListenerStatus {
     /// Its name.
     pub name: Arc<str>,
     /// Where it listens, with the port the kernel chose if 0 was asked for.
-    pub address: SocketAddr,
+    pub address: Address,
     /// The cluster its sessions go to.
     pub to: Arc<str>,
     /// Sessions that have not ended.
@@ -220,7 +242,7 @@ impl Proxy {
     pub fn listeners(&self) -> Vec<ListenerStatus> {
         let status = |listener: &Arc<ListenerState>| ListenerStatus {
             name: Arc::clone(&listener.settings.name),
-            address: listener.address,
+            address: listener.address.clone(),
             to: Arc::clone(&listener.settings.to),
             sessions: listener.sessions(),
             accepted: listener.accepted(),
@@ -286,12 +308,7 @@ impl Proxy {
 
     /// Who would get a session of that listener from that client, beginning with these bytes. Nothing is changed.
     /// `None` if there is no such listener.
-    pub fn route(
-        &self,
-        listener: &str,
-        client: SocketAddr,
-        first_bytes: &[u8],
-    ) -> Option<RouteAnswer> {
+    pub fn route(&self, listener: &str, client: Origin, first_bytes: &[u8]) -> Option<RouteAnswer> {
         let present = self.present.load();
         let listener = present.listener(listener)?;
         let placement = listener.route.place(client, first_bytes);
@@ -349,12 +366,7 @@ impl Proxy {
         count: usize,
         sink: &Arc<dyn SessionSink>,
     ) -> Result<(), StartError> {
-        let mut sockets: Vec<_> = bound
-            .into_iter()
-            .map(|bound| bound.sockets.into_iter())
-            .collect();
-        for number in 0..count {
-            let sockets = sockets.iter_mut().filter_map(Iterator::next);
+        for (number, sockets) in by_worker(bound, count).into_iter().enumerate() {
             let worker = self.start_worker(number, sockets, sink);
             // Dropping the proxy closes the workers before it.
             self.workers
@@ -366,7 +378,7 @@ impl Proxy {
     fn start_worker(
         &self,
         number: usize,
-        sockets: impl Iterator<Item = Listener>,
+        sockets: Vec<(u32, Listener)>,
         sink: &Arc<dyn SessionSink>,
     ) -> io::Result<WorkerHandle> {
         let mailbox = self.crew.mailbox(number).clone();
@@ -384,7 +396,7 @@ impl Proxy {
         let listeners = &self.present.load().listeners;
         let handler = SessionHandler::new(listeners, capacity, shared, membership);
         let mut worker = Worker::new(handler, mailbox, self.clock, pipes)?;
-        for (listener, socket) in (0..).zip(sockets) {
+        for (listener, socket) in sockets {
             worker.listen(listener, socket)?;
         }
         let thread = thread::Builder::new()
@@ -419,6 +431,18 @@ fn pipe_budget(pipes_max: usize) -> Arc<PipeBudget> {
         return PipeBudget::new(0);
     }
     PipeBudget::new(pipes_max)
+}
+
+/// Each worker's sockets, with their listeners' numbers. A listener with a single socket has it on a worker that depends on its
+/// number, so that several do not all burden the first one.
+fn by_worker(bound: Vec<Bound>, workers: usize) -> Vec<Vec<(u32, Listener)>> {
+    let mut by_worker: Vec<_> = (0..workers).map(|_| Vec::new()).collect();
+    for (number, bound) in (0_u32..).zip(bound) {
+        for (place, socket) in (number as usize..).zip(bound.sockets) {
+            by_worker[place % workers].push((number, socket));
+        }
+    }
+    by_worker
 }
 
 /// Where each listener's sessions go.

@@ -277,7 +277,7 @@ impl<'a> Succession<'a> {
         let listener = Arc::new(ListenerState {
             number: before.number,
             settings: settings.clone(),
-            address: before.address,
+            address: before.address.clone(),
             route,
             options,
             counts: self.counts_of(&settings.name),

@@ -3,7 +3,7 @@
 //! A listener has one route. It says which first bytes must be seen before a session can be placed, and resolves the facts
 //! into a placement; it reads nothing itself.
 
-use std::net::SocketAddr;
+use evenkeel_reactor::Origin;
 
 use crate::settings::KeySource;
 use crate::tier::{Placement, Tier};
@@ -11,7 +11,7 @@ use crate::tier::{Placement, Tier};
 /// What is known of a session when it is placed.
 pub(crate) struct Facts<'a> {
     /// Who connected.
-    pub(crate) client: SocketAddr,
+    pub(crate) client: Origin,
     /// What the client sent before its first line feed, without white space at the end; `None` if nobody looked.
     pub(crate) first_line: Option<&'a [u8]>,
 }
@@ -37,7 +37,7 @@ impl Route {
     }
 
     /// Where a session goes of which nothing has been read.
-    pub(crate) fn place_unread(&self, client: SocketAddr) -> Placement {
+    pub(crate) fn place_unread(&self, client: Origin) -> Placement {
         self.tier.resolve(&Facts {
             client,
             first_line: None,
@@ -45,7 +45,7 @@ impl Route {
     }
 
     /// Where a session goes that begins with these bytes.
-    pub(crate) fn place(&self, client: SocketAddr, first_bytes: &[u8]) -> Placement {
+    pub(crate) fn place(&self, client: Origin, first_bytes: &[u8]) -> Placement {
         self.tier.resolve(&Facts {
             client,
             first_line: Some(first_line(first_bytes)),

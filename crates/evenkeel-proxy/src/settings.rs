@@ -3,12 +3,12 @@
 //! Nothing here is optional because it was not written: the program has filled in every default. The raw form, as the
 //! user writes it, lives in the program crate.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::ClusterSpec;
+use evenkeel_core::units::Address;
 pub use evenkeel_reactor::Splice;
 
 /// Everything that one process runs.
@@ -76,13 +76,15 @@ pub enum LogFormat {
     Json,
 }
 
-/// A bound address that accepts TCP connections.
+/// A bound address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
     /// Its name in the file.
     pub name: Arc<str>,
     /// Where it listens.
-    pub bind: SocketAddr,
+    pub bind: Address,
+    /// The permissions of its file, if it listens on a Unix socket: whoever may write to it may connect.
+    pub permissions: u32,
     /// The cluster its sessions go to.
     pub to: Arc<str>,
     /// How long a client may take for what.

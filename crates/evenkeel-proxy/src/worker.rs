@@ -4,7 +4,6 @@
 //! other's use.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -12,7 +11,8 @@ use std::time::Duration;
 use evenkeel_core::units::Time;
 use evenkeel_core::{Lease, Waiter};
 use evenkeel_reactor::{
-    Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Readiness, Slots, Stream, Tag, Turn,
+    Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Origin, Readiness, Slots, Stream, Tag,
+    Turn,
 };
 
 use crate::SessionSink;
@@ -149,14 +149,14 @@ impl Handler for SessionHandler {
         sessions: &mut Slots<Session>,
         listener: u32,
         stream: Stream,
-        peer: SocketAddr,
+        origin: Origin,
     ) {
         let Some(state) = self.listeners.get(&listener) else {
             return;
         };
         let arrival = Arrival {
             stream,
-            peer,
+            origin,
             listener: state.count(),
             place: self.membership.place(),
         };

@@ -46,7 +46,7 @@ fn nothing_stays_open() {
     settings.listeners[0].failure_reply = Some(FailureReply::MysqlError);
     settings.clusters[0].replay = 1000;
     let proxy = Proxy::start(settings, Arc::new(Nobody)).unwrap();
-    let address = proxy.listeners()[0].address;
+    let address = proxy.listeners()[0].address.ip().unwrap();
     let left: Vec<TcpStream> = (0..CLIENTS)
         .filter_map(|number| visit(address, number))
         .collect();

@@ -43,7 +43,7 @@ fn a_client_in_the_backlog_is_served_when_descriptors_are_free_again() {
     let endpoint = listener.local_addr().unwrap();
     thread::spawn(move || greet(&listener));
     let proxy = Proxy::start(settings(&[("greeter", endpoint)]), Arc::new(Nobody)).unwrap();
-    let address = proxy.listeners()[0].address;
+    let address = proxy.listeners()[0].address.ip().unwrap();
 
     let client = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     let mut fillers = Vec::new();

@@ -60,7 +60,7 @@ fn whoever_is_accepted_has_an_endpoint_and_descriptors_are_left() {
     // One worker has one backlog: clients are accepted in the order in which they came.
     settings.process.workers = 1;
     let proxy = Proxy::start(settings, Arc::new(Reasons(sender))).unwrap();
-    let address = proxy.listeners()[0].address;
+    let address = proxy.listeners()[0].address.ip().unwrap();
     for client in &clients {
         net::connect(client, &address).unwrap();
     }

@@ -1,11 +1,11 @@
 //! The listening sockets of one worker: accepting in bounded portions, and pausing while there is no room.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
+use crate::origin::Origin;
 use crate::socket::{Listener, Stream, StreamOptions};
 use crate::timer::Moment;
 
@@ -21,8 +21,8 @@ pub(crate) trait Reception {
     /// Whether there is room for one more.
     fn has_room(&self) -> bool;
 
-    /// A listener has accepted a connection from that peer.
-    fn accepted(&mut self, listener: u32, stream: Stream, peer: SocketAddr);
+    /// A listener has accepted a connection from there.
+    fn accepted(&mut self, listener: u32, stream: Stream, origin: Origin);
 
     /// A listener rests: there is no room, or no descriptor left.
     fn rested(&mut self, listener: u32);
@@ -162,7 +162,7 @@ impl Acceptor {
                 return self.rest(now, reception);
             }
             match self.listener.accept() {
-                Ok((stream, peer)) => reception.accepted(self.number, stream, peer),
+                Ok((stream, origin)) => reception.accepted(self.number, stream, origin),
                 Err(Errno::AGAIN) => return State::Quiet,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     return self.rest(now, reception);

@@ -8,6 +8,7 @@
 mod accept;
 mod inherit;
 mod mailbox;
+mod origin;
 mod pipe;
 mod poller;
 mod pump;
@@ -16,11 +17,13 @@ mod socket;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod unix;
 mod worker;
 
 pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX};
 pub use inherit::{BoundAddress, Inherited, STARTED_WITH_MAX, Unfit, started_with};
 pub use mailbox::{MAIL_MAX, MAIL_RESERVE, Mail, Mailbox};
+pub use origin::Origin;
 pub use pipe::{PIPE_BYTES_MAX, PIPE_BYTES_MIN, PipeBudget, Pipes, SpliceCounts, can_splice};
 pub use poller::{EVENTS_PER_TURN_MAX, Readiness, Tag};
 pub use pump::{
@@ -33,4 +36,5 @@ pub use socket::{
     Sent, Sharing, Stream, StreamOptions,
 };
 pub use timer::{Clock, Moment, TICK};
+pub use unix::{PATH_BYTES_MAX, PathError};
 pub use worker::{Fate, Handler, READ_BUFFER_BYTES, Turn, Worker};

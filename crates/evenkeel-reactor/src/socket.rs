@@ -15,8 +15,10 @@ use rustix::net::{
     sockopt,
 };
 
+use crate::origin::Origin;
 use crate::pipe::Pipe;
 use crate::poller::Readiness;
+use crate::unix::{self, PathError, SocketFile};
 
 /// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 pub const BACKLOG_MAX: i32 = 4096;
@@ -27,7 +29,7 @@ pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 /// How long the kernel waits between two such questions. `dead_peer` says when it gives up.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-const NEW_SOCKET: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+pub(crate) const NEW_SOCKET: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// What every stream of a kind has in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub enum Sharing {
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
+    /// Its name in the file system, removed before the socket is closed: whoever connects then is told that nothing is there.
+    file: Option<SocketFile>,
     descriptor: OwnedFd,
 }
 
@@ -75,7 +79,10 @@ impl Listener {
         prepare(&descriptor, options)?;
         guard(&descriptor, options)?;
         net::listen(&descriptor, BACKLOG_MAX)?;
-        Ok(Self { descriptor })
+        Ok(Self {
+            file: None,
+            descriptor,
+        })
     }
 
     /// Gives the streams that connect from now on other options. What the kernel refuses stays as it was: none of them decides
@@ -85,7 +92,28 @@ impl Listener {
         let _ = guard(&self.descriptor, options);
     }
 
-    /// The address it is bound to, with the port the kernel chose.
+    /// Listens on a path, whose file gets these permissions. One that a dead process has left is replaced. Dropping the
+    /// listener removes the file, if it is still the one that was made here.
+    ///
+    /// # Errors
+    ///
+    /// Somebody listens there, something else lies there, or what else the kernel says.
+    pub fn bind_path(path: &Path, permissions: u32) -> Result<Self, PathError> {
+        let (descriptor, file) = unix::listen(path, permissions)?;
+        Ok(Self {
+            file: Some(file),
+            descriptor,
+        })
+    }
+
+    /// Leaves the file of a Unix socket alone from now on: somebody else listens on the same socket.
+    pub fn leave_file(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.leave();
+        }
+    }
+
+    /// The IP address it is bound to, with the port the kernel chose.
     ///
     /// # Errors
     ///
@@ -94,11 +122,10 @@ impl Listener {
         Ok(net::getsockname(&self.descriptor)?.try_into()?)
     }
 
-    /// The next connection and its peer's address.
-    pub(crate) fn accept(&self) -> Result<(Stream, SocketAddr), Errno> {
+    /// The next connection, and where it comes from.
+    pub(crate) fn accept(&self) -> Result<(Stream, Origin), Errno> {
         let (descriptor, peer) = net::acceptfrom_with(&self.descriptor, NEW_SOCKET)?;
-        let peer = peer.ok_or(Errno::INVAL)?.try_into()?;
-        Ok((Stream::new(descriptor), peer))
+        Ok((Stream::new(descriptor), Origin::of(peer)))
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use crate::accept::{Acceptors, Order, Reception};
 use crate::mailbox::{Closed, Mail, Mailbox};
+use crate::origin::Origin;
 use crate::pipe::Pipes;
 use crate::poller::{Batch, Poller, Readiness, Source, Tag, read_event};
 use crate::pump::Gear;
@@ -48,7 +48,7 @@ pub trait Handler {
         connections: &mut Slots<Self::Connection>,
         listener: u32,
         stream: Stream,
-        peer: SocketAddr,
+        origin: Origin,
     );
 
     /// Whether one more connection may be accepted now.
@@ -395,9 +395,9 @@ impl<H: Handler> Reception for Worker<H> {
         self.handler.has_room()
     }
 
-    fn accepted(&mut self, listener: u32, stream: Stream, peer: SocketAddr) {
+    fn accepted(&mut self, listener: u32, stream: Stream, origin: Origin) {
         self.visit_all(|handler, turn, connections| {
-            handler.accepted(turn, connections, listener, stream, peer);
+            handler.accepted(turn, connections, listener, stream, origin);
         });
     }
 

@@ -12,7 +12,7 @@ use evenkeel_proxy::control::report::{
 };
 use evenkeel_proxy::control::server::ControlHandler;
 use evenkeel_proxy::telemetry::Telemetry;
-use evenkeel_proxy::{ListenerStatus, Proxy};
+use evenkeel_proxy::{ListenerStatus, Origin, Proxy};
 use tokio::sync::mpsc::Sender;
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
@@ -42,7 +42,8 @@ impl ControlHandler for Desk {
                 first_line,
             } => {
                 let first_line = first_line.unwrap_or_default();
-                self.route(&listener, SocketAddr::new(from, 0), first_line.as_bytes())
+                let from = Origin::Ip(SocketAddr::new(from, 0));
+                self.route(&listener, from, first_line.as_bytes())
                     .map(Answer::Route)
             }
             Request::Stop { mode } => self.stop(mode).map(Answer::Stop),
@@ -109,7 +110,7 @@ impl Desk {
     fn route(
         &self,
         listener: &str,
-        from: SocketAddr,
+        from: Origin,
         first_bytes: &[u8],
     ) -> Result<RouteReport, Fault> {
         let answer = self

@@ -89,7 +89,7 @@ fn lacks_port_right(error: &BalancerError) -> bool {
     matches!(
         error,
         BalancerError::Proxy(StartError::Bind { address, source, .. })
-            if address.port() < UNPRIVILEGED_PORT_MIN
+            if address.ip().is_some_and(|address| address.port() < UNPRIVILEGED_PORT_MIN)
                 && source.kind() == io::ErrorKind::PermissionDenied
     )
 }
@@ -98,6 +98,7 @@ fn lacks_port_right(error: &BalancerError) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use evenkeel_core::units::Address;
     use evenkeel_proxy::control::socket::ControlSocketError;
 
     use super::*;
@@ -108,7 +109,7 @@ mod tests {
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let bind = BalancerError::from(StartError::Bind {
             listener: Arc::from("web"),
-            address: "127.0.0.1:80".parse().unwrap(),
+            address: Address::Ip(([127, 0, 0, 1], 80).into()),
             source: denied(),
         });
         let lock = BalancerError::from(ControlSocketError::Io {

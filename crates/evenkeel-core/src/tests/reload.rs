@@ -8,7 +8,7 @@ use crate::{Balance, ClusterSpec, EndpointSpec, EndpointState, HashPolicy};
 
 fn moved(spec: EndpointSpec) -> EndpointSpec {
     EndpointSpec {
-        address: Address::Unix(Arc::new("/run/moved".into())),
+        address: Address::Unix(Arc::from(std::path::Path::new("/run/moved"))),
         ..spec
     }
 }

@@ -1,13 +1,19 @@
-//! Which process listens on an address: from `/proc/net/tcp` to a socket's inode, from `/proc/PID/fd` to its owner.
+//! Which process listens on an address: from `/proc/net/tcp` or `/proc/net/unix` to a socket's inode, from `/proc/PID/fd` to its owner.
 //!
 //! Only for an error message, so everything here is best effort: another user's process cannot be looked into.
 
 use std::fmt;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use evenkeel_core::units::Address;
 
 /// The state LISTEN in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
+
+/// The flags of a socket in `/proc/net/unix` that listens.
+const ACCEPTS_CONNECTIONS: &str = "00010000";
 
 /// A process that holds an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +31,12 @@ impl fmt::Display for Holder {
 }
 
 /// Who listens on the address, or on a wildcard that covers it.
-pub(super) fn find(address: SocketAddr) -> Option<Holder> {
-    let link = format!("socket:[{}]", inode_of(address)?);
+pub(super) fn find(address: &Address) -> Option<Holder> {
+    let inode = match address {
+        Address::Ip(address) => inode_of(*address),
+        Address::Unix(path) => inode_of_path(path),
+    };
+    let link = format!("socket:[{}]", inode?);
     let pids = fs::read_dir("/proc").ok()?.flatten();
     let pid = pids
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -58,6 +68,24 @@ fn inode_of(address: SocketAddr) -> Option<u64> {
                 .find(|(held, _)| overlaps(*held, address))
                 .map(|(_, inode)| inode)
         })
+}
+
+fn inode_of_path(path: &Path) -> Option<u64> {
+    let table = fs::read_to_string("/proc/net/unix").ok()?;
+    table
+        .lines()
+        .filter_map(listening_on_path)
+        .find(|(held, _)| Path::new(held) == path)
+        .map(|(_, inode)| inode)
+}
+
+/// The path and inode of a line that describes a listening Unix socket.
+fn listening_on_path(line: &str) -> Option<(&str, u64)> {
+    let (numbers, path) = line.split_at(line.find('/')?);
+    let mut words = numbers.split_ascii_whitespace();
+    let flags = words.nth(3)?;
+    let inode = words.nth(2)?.parse().ok()?;
+    (flags == ACCEPTS_CONNECTIONS).then_some((path, inode))
 }
 
 /// The address and inode of a line that describes a listening socket.
@@ -125,7 +153,7 @@ mod tests {
     #[test]
     fn the_holder_of_an_address_is_named() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let holder = find(listener.local_addr().unwrap()).unwrap();
+        let holder = find(&listener.local_addr().unwrap().into()).unwrap();
         assert_eq!(holder.pid, std::process::id());
         assert!(!holder.command.is_empty());
     }

@@ -3,8 +3,9 @@
 //! Sockets go by their address, whatever the listener is called: an address that stays is never closed, and nobody who waits
 //! in its backlog is lost.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
+
+use evenkeel_core::units::Address;
 
 use super::Neighbours;
 use crate::settings::ListenerSettings;
@@ -15,9 +16,9 @@ pub(crate) struct Held {
     /// The listener's.
     pub(crate) name: Arc<str>,
     /// As configured; with port 0, the kernel has chosen another one.
-    pub(crate) asked_for: SocketAddr,
+    pub(crate) asked_for: Address,
     /// Where it really listens.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
 }
 
 /// Where a listener's sockets come from.
@@ -50,7 +51,7 @@ pub(crate) fn sources(
     let leaving: Vec<Held> = left.into_iter().flatten().collect();
     let source = |(settings, taken): (&ListenerSettings, Option<usize>)| match taken {
         Some(position) => Source::TakenOver(position),
-        None => Source::Bound(neighbours(settings.bind, &leaving)),
+        None => Source::Bound(neighbours(&settings.bind, &leaving)),
     };
     after.iter().zip(taken).map(source).collect()
 }
@@ -74,12 +75,14 @@ fn take_first(left: &mut [Option<Held>], wanted: impl Fn(&Held) -> bool) -> Opti
 }
 
 /// A wildcard address and one of its parts cannot be told apart by a claim, which would fail on our own listener.
-fn neighbours(bind: SocketAddr, leaving: &[Held]) -> Neighbours {
-    let overlaps = |held: &Held| {
-        let address = held.address;
-        address.port() == bind.port()
-            && address.is_ipv4() == bind.is_ipv4()
-            && (address.ip().is_unspecified() || bind.ip().is_unspecified())
+fn neighbours(bind: &Address, leaving: &[Held]) -> Neighbours {
+    let overlaps = |held: &Held| match (&held.address, bind) {
+        (Address::Ip(address), Address::Ip(bind)) => {
+            address.port() == bind.port()
+                && address.is_ipv4() == bind.is_ipv4()
+                && (address.ip().is_unspecified() || bind.ip().is_unspecified())
+        }
+        _ => false,
     };
     if leaving.iter().any(overlaps) {
         Neighbours::Leaving
@@ -100,15 +103,16 @@ mod tests {
     fn held(name: &str, asked_for: &str, address: &str) -> Held {
         Held {
             name: name.into(),
-            asked_for: asked_for.parse().unwrap(),
-            address: address.parse().unwrap(),
+            asked_for: Address::Ip(asked_for.parse().unwrap()),
+            address: Address::Ip(address.parse().unwrap()),
         }
     }
 
     fn wanted(name: &str, bind: &str) -> ListenerSettings {
         ListenerSettings {
             name: name.into(),
-            bind: bind.parse().unwrap(),
+            bind: Address::Ip(bind.parse().unwrap()),
+            permissions: 0,
             to: "cluster".into(),
             timeouts: ListenerTimeouts {
                 idle: None,

@@ -24,12 +24,11 @@ mod relay;
 mod seek;
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{Lease, Ticket};
-use evenkeel_reactor::{Fate, Key, Pump, Readiness, Stream, Tag};
+use evenkeel_reactor::{Fate, Key, Origin, Pump, Readiness, Stream, Tag};
 
 use crate::crew::{Arrival, Place};
 use crate::listener::Counted;
@@ -49,7 +48,7 @@ const DOWNSTREAM: Tag = 0;
 /// One client's connection.
 pub(crate) struct Session {
     key: Key,
-    client: SocketAddr,
+    client: Origin,
     placement: Placement,
     downstream: Stream,
     /// From the client to the endpoint. It outlives a try, so that another one can be given the same bytes.
@@ -98,7 +97,7 @@ impl Session {
         let now = work.now();
         let Arrival {
             stream: downstream,
-            peer: client,
+            origin: client,
             listener,
             place,
         } = arrival;

@@ -136,6 +136,8 @@ fn add(counter: &AtomicU64, count: u64) {
 mod tests {
     use std::time::Duration;
 
+    use evenkeel_reactor::Origin;
+
     use super::*;
 
     fn world() -> Counters {
@@ -154,7 +156,7 @@ mod tests {
         SessionRecord {
             listener: Arc::from("front"),
             cluster: Arc::from("web"),
-            client: "192.0.2.7:50312".parse().unwrap(),
+            client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
             endpoint: endpoint.map(Arc::from),
             attempts: 2,
             bytes_up: 10,

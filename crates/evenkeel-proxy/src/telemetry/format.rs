@@ -155,6 +155,8 @@ fn is_bare(name: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use evenkeel_reactor::Origin;
+
     use super::*;
     use crate::telemetry::reason::Reason;
 
@@ -162,7 +164,7 @@ mod tests {
         SessionRecord {
             listener: Arc::from("mysql"),
             cluster: Arc::from("databases"),
-            client: "192.0.2.7:50312".parse().unwrap(),
+            client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
             endpoint: Some(Arc::from("db1")),
             attempts: 2,
             bytes_up: 1_204,

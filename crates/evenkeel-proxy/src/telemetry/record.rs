@@ -1,8 +1,9 @@
 //! What is known of a session when it has ended: one record, from which the access log and the counters are made.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+use evenkeel_reactor::Origin;
 
 use super::reason::Reason;
 
@@ -14,7 +15,7 @@ pub struct SessionRecord {
     /// The cluster's name.
     pub cluster: Arc<str>,
     /// Who connected.
-    pub client: SocketAddr,
+    pub client: Origin,
     /// The endpoint that served it, or was tried last; `None` if there never was one.
     pub endpoint: Option<Arc<str>>,
     /// Endpoints tried.

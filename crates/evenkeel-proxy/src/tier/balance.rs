@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::units::{HashKey, Time};
 use evenkeel_core::{Balance, Cluster};
+use evenkeel_reactor::Origin;
 
 use crate::route::Facts;
 use crate::settings::{ClusterSettings, KeySource};
@@ -76,7 +77,7 @@ impl BalanceTier {
     pub(super) fn key(&self, facts: &Facts<'_>) -> Option<HashKey> {
         match (self.settings.balance, self.settings.key) {
             (Balance::SourceHash(_), _) | (Balance::Hash(_), Some(KeySource::SourceAddress)) => {
-                Some(HashKey::of_address(facts.client.ip()))
+                Some(source_key(facts.client))
             }
             (Balance::Hash(_), Some(KeySource::FirstLine)) => {
                 facts.first_line.map(HashKey::of_bytes)
@@ -88,4 +89,11 @@ impl BalanceTier {
     pub(super) fn needs_first_line(&self) -> bool {
         self.settings.key == Some(KeySource::FirstLine)
     }
+}
+
+/// All clients of a Unix socket are of one machine, so they have one key, as all clients of one IP address have.
+fn source_key(client: Origin) -> HashKey {
+    client
+        .ip()
+        .map_or_else(|| HashKey::of_bytes(b"unix"), HashKey::of_address)
 }

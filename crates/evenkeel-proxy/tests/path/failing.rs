@@ -316,8 +316,8 @@ fn endpoints_may_be_unix_sockets() {
     let (one, other) = (Endpoint::refusing("missing"), Endpoint::refusing("alive"));
     let world = World::with(&[&one, &other], |settings| {
         let endpoints = &mut settings.clusters[0].spec.endpoints;
-        endpoints[0].address = Address::Unix(Arc::new(directory.path().join("missing")));
-        endpoints[1].address = Address::Unix(Arc::new(path));
+        endpoints[0].address = Address::Unix(Arc::from(directory.path().join("missing")));
+        endpoints[1].address = Address::Unix(Arc::from(path));
     });
     for size in [10, 500_000] {
         let request = bytes_of(1, size);

@@ -13,4 +13,5 @@ mod running;
 mod settings;
 mod spreading;
 mod streaming;
+mod unix;
 mod world;

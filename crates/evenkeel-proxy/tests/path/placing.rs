@@ -69,7 +69,7 @@ fn the_first_line_decides_and_the_dry_run_agrees() {
         let from = client.local_addr().unwrap();
         let dry_run = world
             .proxy
-            .route("front", from, request.as_bytes())
+            .route("front", from.into(), request.as_bytes())
             .unwrap();
         let chosen = dry_run.explanation.chosen.unwrap();
         let answer = String::from_utf8(answers[0].clone()).unwrap();
@@ -83,5 +83,10 @@ fn the_first_line_decides_and_the_dry_run_agrees() {
         used.insert(name.to_owned(), ());
     }
     assert!(used.len() > 1);
-    assert!(world.proxy.route("nowhere", world.address(), b"").is_none());
+    assert!(
+        world
+            .proxy
+            .route("nowhere", world.address().into(), b"")
+            .is_none()
+    );
 }

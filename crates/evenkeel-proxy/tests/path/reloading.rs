@@ -21,7 +21,11 @@ fn served_by(address: SocketAddr) -> String {
 fn address_of(world: &World, name: &str) -> SocketAddr {
     let listeners = world.proxy.listeners();
     let named = listeners.iter().find(|listener| &*listener.name == name);
-    named.expect("a listener of that name").address
+    named
+        .expect("a listener of that name")
+        .address
+        .ip()
+        .unwrap()
 }
 
 /// One more listener for the same cluster, on a port of the kernel's choice.
@@ -122,7 +126,7 @@ fn a_bind_that_fails_changes_nothing() {
     let mut changed = settings(&[&new]);
     for (name, bind) in [("free", free), ("taken", stranger.local_addr().unwrap())] {
         add_listener(&mut changed, name);
-        changed.listeners.last_mut().unwrap().bind = bind;
+        changed.listeners.last_mut().unwrap().bind = bind.into();
     }
     let before = world.proxy.version();
 
@@ -144,7 +148,7 @@ fn an_address_may_become_a_wildcard() {
     let world = World::of(&[&endpoint]);
     let port = world.address().port();
     let mut wide = settings(&[&endpoint]);
-    wide.listeners[0].bind = ([0, 0, 0, 0], port).into();
+    wide.listeners[0].bind = SocketAddr::from(([0, 0, 0, 0], port)).into();
 
     world.proxy.reload(wide).unwrap();
 

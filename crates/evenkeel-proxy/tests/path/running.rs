@@ -11,13 +11,13 @@ use evenkeel_proxy::{Proxy, SessionSink, StartError};
 
 use crate::world::{Endpoint, World, eventually, read_exactly, read_to_reset, settings};
 
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl SessionSink for Nobody {
     fn session_ended(&self, _: SessionRecord) {}
 }
 
-fn start_error(settings: evenkeel_proxy::settings::Settings) -> StartError {
+pub(crate) fn start_error(settings: evenkeel_proxy::settings::Settings) -> StartError {
     match Proxy::start(settings, Arc::new(Nobody)) {
         Ok(_) => panic!("it started"),
         Err(error) => error,
@@ -67,7 +67,7 @@ fn a_second_start_names_the_first() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in [world.address(), other.local_addr().unwrap()] {
         let mut second = settings(&[&endpoint]);
-        second.listeners[0].bind = address;
+        second.listeners[0].bind = address.into();
         let error = start_error(second);
         assert!(
             matches!(&error, StartError::AddressInUse { holder: Some(holder), .. } if holder.pid == std::process::id())
@@ -91,7 +91,7 @@ fn two_starts_at_one_moment_never_share_an_address() {
         .local_addr()
         .unwrap();
     let mut wanted = settings(&[&endpoint]);
-    wanted.listeners[0].bind = free;
+    wanted.listeners[0].bind = free.into();
     let mut winners = 0;
     for round in 0..50 {
         let together = Barrier::new(STARTS);
@@ -121,10 +121,10 @@ fn a_failed_start_leaves_nothing_behind() {
         .local_addr()
         .unwrap();
     let mut wanted = settings(&[&endpoint]);
-    wanted.listeners[0].bind = free;
+    wanted.listeners[0].bind = free.into();
     wanted.listeners.push(wanted.listeners[0].clone());
     wanted.listeners[1].name = "second".into();
-    wanted.listeners[1].bind = held.local_addr().unwrap();
+    wanted.listeners[1].bind = held.local_addr().unwrap().into();
 
     let error = start_error(wanted.clone());
     assert!(matches!(&error, StartError::AddressInUse { listener, .. } if &**listener == "second"));

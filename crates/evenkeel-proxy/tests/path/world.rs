@@ -51,7 +51,7 @@ impl World {
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.proxy.listeners()[0].address
+        self.proxy.listeners()[0].address.ip().unwrap()
     }
 
     pub(crate) fn connect(&self) -> TcpStream {

@@ -28,7 +28,8 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
         },
         listeners: vec![ListenerSettings {
             name: "front".into(),
-            bind: ([127, 0, 0, 1], 0).into(),
+            bind: Address::Ip(([127, 0, 0, 1], 0).into()),
+            permissions: 0o660,
             to: "cluster".into(),
             timeouts: timeouts(),
             splice: Splice::Auto,

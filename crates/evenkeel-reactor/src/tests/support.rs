@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::pipe::{PipeBudget, Pipes};
 use crate::poller::{Batch, Poller, read_event};
 use crate::{
-    Clock, Fate, Gear, Handler, Key, Listener, Mail, Mailbox, READ_BUFFER_BYTES, Readiness, Remote,
-    Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
+    Clock, Fate, Gear, Handler, Key, Listener, Mail, Mailbox, Origin, READ_BUFFER_BYTES, Readiness,
+    Remote, Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
 };
 
 /// Only a fault makes anything wait that long.
@@ -61,7 +61,7 @@ impl Handler for TestHandler {
         connections: &mut Slots<Connection>,
         _: u32,
         stream: Stream,
-        _: SocketAddr,
+        _: Origin,
     ) {
         connections
             .insert_with(|key| {

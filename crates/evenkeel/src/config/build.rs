@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::units::{Address, Weight};
+use evenkeel_core::units::Weight;
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPolicy, TrialPolicy};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
@@ -26,6 +26,8 @@ use super::words::{BalanceName, LogLevel};
 
 /// A quarter of a GiB at most lies in that many, behind readers that have all stopped.
 const SPLICE_PIPES_MAX: usize = 256;
+/// The process's own user and group.
+const PERMISSIONS: u32 = 0o660;
 const STOP_DEADLINE: Duration = Duration::from_secs(25);
 const CONNECT: Duration = Duration::from_secs(2);
 const QUEUE: Duration = Duration::from_secs(5);
@@ -105,7 +107,8 @@ fn destination(written: &WordOrPath, folder: &Path) -> LogDestination {
 fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings> {
     Some(ListenerSettings {
         name: name(&written.name),
-        bind: written.bind.as_ref()?.value,
+        bind: written.bind.as_ref()?.value.clone(),
+        permissions: or(&written.permissions, PERMISSIONS),
         to: name(written.to.as_ref()?),
         timeouts: listener_timeouts(&written.timeouts, defaults),
         splice: or(&written.splice, Splice::default()),
@@ -176,7 +179,7 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
 fn endpoint(written: &Endpoint) -> Option<EndpointSpec> {
     Some(EndpointSpec {
         name: Arc::from(written.effective_name()?),
-        address: Address::Ip(written.address.as_ref()?.value),
+        address: written.address.as_ref()?.value.clone(),
         weight: written.weight.as_ref().map_or(Weight::ONE, |weight| {
             Weight::new(narrow(weight.value)).unwrap_or(Weight::MAX)
         }),

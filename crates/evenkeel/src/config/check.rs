@@ -5,6 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
+use evenkeel_core::units::Address;
+
 use super::build;
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
 use super::document::Understood;
@@ -30,6 +32,9 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
         check_references(file, problems);
     }
     check_binds(&file.listeners, problems);
+    for listener in &file.listeners {
+        check_permissions(listener, problems);
+    }
     check_circles(file, problems);
     for cluster in &file.clusters {
         check_cluster(cluster, problems);
@@ -126,26 +131,51 @@ fn advise_reference(written: &str, known: &[&str]) -> String {
 }
 
 fn check_binds(listeners: &[Listener], problems: &Problems) {
-    let mut by_port: HashMap<u16, Vec<&Located<SocketAddr>>> = HashMap::new();
+    let mut by_port: HashMap<Option<u16>, Vec<&Located<Address>>> = HashMap::new();
     let binds = listeners
         .iter()
         .filter_map(|listener| listener.bind.as_ref());
     for bind in binds {
-        let earlier = by_port.entry(bind.value.port()).or_default();
+        let earlier = by_port.entry(port(&bind.value)).or_default();
         if let Some(other) = earlier
             .iter()
-            .find(|other| overlap(other.value, bind.value))
+            .find(|other| overlap(&other.value, &bind.value))
         {
             let message = format!("`{}` is taken by another listener", bind.value);
             let problem = Problem::at(&bind.span, message).related(&other.span, "here");
-            problems.report(problem.help("give each listener an address or a port of its own"));
+            problems.report(problem.help("give each listener an address of its own"));
         }
         earlier.push(bind);
     }
 }
 
-/// Whether both addresses cannot be listened on at once. `[::]` takes IPv6 alone.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+fn check_permissions(listener: &Listener, problems: &Problems) {
+    if let (Some(permissions), Some(bind)) = (&listener.permissions, &listener.bind)
+        && bind.value.ip().is_some()
+    {
+        let problem = Problem::at(
+            &permissions.span,
+            "`permissions` goes with a Unix socket alone",
+        );
+        let problem = problem.related(&bind.span, "has no file");
+        problems.report(problem.help("leave it out, or listen on \"unix:/path\""));
+    }
+}
+
+fn port(address: &Address) -> Option<u16> {
+    address.ip().map(|address| address.port())
+}
+
+/// Whether both addresses cannot be listened on at once.
+fn overlap(one: &Address, other: &Address) -> bool {
+    match (one, other) {
+        (Address::Ip(one), Address::Ip(other)) => overlap_ip(*one, *other),
+        (one, other) => one == other,
+    }
+}
+
+/// `[::]` takes IPv6 alone.
+fn overlap_ip(one: SocketAddr, other: SocketAddr) -> bool {
     let same_port = one.port() == other.port() && one.port() != 0;
     let same_family = one.is_ipv4() == other.is_ipv4();
     let same_address =
@@ -170,10 +200,10 @@ fn check_circles(file: &File, problems: &Problems) {
     }
 }
 
-fn check_circle(name: &str, bind: &Located<SocketAddr>, cluster: &Cluster, problems: &Problems) {
+fn check_circle(name: &str, bind: &Located<Address>, cluster: &Cluster, problems: &Problems) {
     for address in cluster
         .addresses()
-        .filter(|address| reaches(address.value, bind.value))
+        .filter(|address| reaches(&address.value, &bind.value))
     {
         let message = format!(
             "`{}` is the listener `{}` itself: its sessions would go in a circle",
@@ -185,9 +215,10 @@ fn check_circle(name: &str, bind: &Located<SocketAddr>, cluster: &Cluster, probl
     }
 }
 
-fn reaches(address: SocketAddr, bind: SocketAddr) -> bool {
+fn reaches(address: &Address, bind: &Address) -> bool {
     let this_machine = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
-    overlap(address, bind) && (address.ip() == bind.ip() || this_machine(address.ip()))
+    overlap(address, bind)
+        && (address == bind || address.ip().is_some_and(|ip| this_machine(ip.ip())))
 }
 
 fn check_cluster(cluster: &Cluster, problems: &Problems) {

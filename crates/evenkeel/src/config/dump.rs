@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use evenkeel_core::units::Address;
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, LogDestination,
@@ -12,7 +13,7 @@ use evenkeel_proxy::settings::{
 };
 
 use super::Loaded;
-use super::units::{print_duration, print_percent, print_size};
+use super::units::{print_duration, print_percent, print_permissions, print_size};
 use super::words::{BalanceName, LogLevel, Protocol, Words};
 
 /// The complete configuration as TOML.
@@ -93,6 +94,7 @@ fn listener(listener: &ListenerSettings) -> TableText {
     ]);
     TableText::new(&format!("listener.{}", listener.name))
         .line("bind", quoted(&listener.bind.to_string()))
+        .optional("permissions", permissions(listener))
         .line("protocol", word(Protocol::Tcp))
         .line("to", quoted(&listener.to))
         .line("timeouts", timeouts)
@@ -102,6 +104,14 @@ fn listener(listener: &ListenerSettings) -> TableText {
             listener.failure_reply.as_ref().map(failure_reply),
         )
         .optional("empty_reply", listener.empty_reply.as_deref().map(bytes))
+}
+
+/// Refused for anything but a Unix socket, so printed only there.
+fn permissions(listener: &ListenerSettings) -> Option<String> {
+    match listener.bind {
+        Address::Unix(_) => Some(quoted(&print_permissions(listener.permissions))),
+        Address::Ip(_) => None,
+    }
 }
 
 fn failure_reply(reply: &FailureReply) -> String {

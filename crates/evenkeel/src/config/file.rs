@@ -3,10 +3,10 @@
 //! A value that is not there was not written, or was wrong and has been reported. [`build`](super::build) turns this into
 //! settings.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::WhenNone;
+use evenkeel_core::units::Address;
 use evenkeel_proxy::settings::{KeySource, LogFormat, Splice};
 use toml::de::DeTable;
 
@@ -75,7 +75,8 @@ pub(super) struct Timeouts {
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) name: Located<String>,
-    pub(super) bind: Maybe<SocketAddr>,
+    pub(super) bind: Maybe<Address>,
+    pub(super) permissions: Maybe<u32>,
     pub(super) to: Maybe<String>,
     pub(super) timeouts: Timeouts,
     pub(super) splice: Maybe<Splice>,
@@ -114,7 +115,7 @@ pub(super) struct Cluster {
 pub(super) struct Endpoint {
     pub(super) at: Span,
     pub(super) name: Maybe<String>,
-    pub(super) address: Maybe<SocketAddr>,
+    pub(super) address: Maybe<Address>,
     pub(super) weight: Maybe<u64>,
     pub(super) backup: Maybe<bool>,
     pub(super) disabled: Maybe<bool>,
@@ -251,6 +252,7 @@ impl Listener {
         Self {
             name,
             bind: table.address("bind"),
+            permissions: table.permissions("permissions"),
             to: table.string("to"),
             timeouts: Timeouts::inside(&table),
             splice: table.word("splice"),
@@ -320,7 +322,7 @@ impl Cluster {
     }
 
     /// Their addresses, as far as they could be read.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = &Located<SocketAddr>> {
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &Located<Address>> {
         let endpoints = self.endpoints().iter();
         endpoints.filter_map(|endpoint| endpoint.address.as_ref())
     }
@@ -360,7 +362,7 @@ impl Endpoint {
         }
     }
 
-    fn at_address(address: Located<SocketAddr>) -> Self {
+    fn at_address(address: Located<Address>) -> Self {
         Self {
             at: address.span.clone(),
             address: Some(address),

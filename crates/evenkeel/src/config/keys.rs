@@ -81,6 +81,8 @@ pub(super) enum Form {
     Target,
     BindAddress,
     EndpointAddress,
+    /// Of a file.
+    Permissions,
     Patterns,
     /// A list whose items are addresses or tables.
     Endpoints(&'static Table),
@@ -145,8 +147,10 @@ impl Form {
             Self::WordOrPath { words, .. } => format!("{}, or a path with a \"/\"", one_of(words)),
             Self::Name => "a name".to_owned(),
             Self::Target => "the name of a cluster".to_owned(),
-            Self::BindAddress => "an IP address and a port".to_owned(),
-            Self::EndpointAddress => "an IP address and a port".to_owned(),
+            Self::BindAddress | Self::EndpointAddress => {
+                "an IP address and a port, or \"unix:/path\"".to_owned()
+            }
+            Self::Permissions => "octal digits from \"0000\" to \"0777\"".to_owned(),
             Self::Patterns => "a list of paths".to_owned(),
             Self::Endpoints(_) => "a list of addresses or tables".to_owned(),
             Self::WordOrTable { word, .. } => format!("\"{word}\" or a table"),

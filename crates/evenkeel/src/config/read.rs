@@ -4,10 +4,10 @@
 //! wrong is reported, and the value is then simply not there.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
+use evenkeel_core::units::Address;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -17,8 +17,8 @@ use super::suggest::nearest;
 use super::tables::TABLES;
 use super::units::check_name;
 use super::values::{
-    Advice, WordOrPath, address, duration, found, percent, size, string, text, whole, word,
-    word_or_path,
+    Advice, WordOrPath, address, duration, found, percent, permissions, size, string, text, whole,
+    word, word_or_path,
 };
 use super::words::Words;
 
@@ -56,7 +56,7 @@ pub(super) enum Choice<T> {
 
 /// An item of a list of endpoints.
 pub(super) enum Item<'r> {
-    Address(Located<SocketAddr>),
+    Address(Located<Address>),
     Table(TableReader<'r>),
 }
 
@@ -145,8 +145,12 @@ impl<'r> TableReader<'r> {
         self.read(name, word_or_path)
     }
 
-    pub(super) fn address(&self, name: &str) -> Option<Located<SocketAddr>> {
+    pub(super) fn address(&self, name: &str) -> Option<Located<Address>> {
         self.read(name, address)
+    }
+
+    pub(super) fn permissions(&self, name: &str) -> Option<Located<u32>> {
+        self.read(name, permissions)
     }
 
     /// A name of something that is defined elsewhere, whatever it is.

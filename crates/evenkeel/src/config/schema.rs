@@ -82,6 +82,7 @@ fn form_schema(form: &Form) -> Value {
         Form::Name | Form::Target | Form::BindAddress | Form::EndpointAddress => {
             json!({ "type": "string" })
         }
+        Form::Permissions => json!({ "type": "string", "pattern": "^0?[0-7]{3}$" }),
         Form::Patterns => json!({ "type": "array", "items": { "type": "string" } }),
         Form::Endpoints(table) => {
             json!({ "type": "array", "minItems": 1, "items": { "anyOf": [{ "type": "string" }, table_schema(table)] } })

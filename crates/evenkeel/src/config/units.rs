@@ -5,7 +5,12 @@
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+
+use evenkeel_core::units::Address;
+use evenkeel_proxy::PATH_BYTES_MAX;
 
 /// The most characters in the name of a listener, cluster or endpoint.
 pub(super) const NAME_LENGTH_MAX: usize = 63;
@@ -126,6 +131,24 @@ pub(super) fn print_size(bytes: u64) -> String {
     }
 }
 
+/// `"0660"`: three octal digits behind a zero, which may be left out.
+pub(super) fn parse_permissions(text: &str) -> Result<u32, String> {
+    let digits = match text.len() {
+        4 => text.strip_prefix('0'),
+        3 => Some(text),
+        _ => None,
+    };
+    digits
+        .filter(|digits| digits.bytes().all(|digit| matches!(digit, b'0'..=b'7')))
+        .and_then(|digits| u32::from_str_radix(digits, 8).ok())
+        .ok_or_else(|| "write four octal digits as chmod takes them, as in \"0660\"".to_owned())
+}
+
+/// The way [`parse_permissions`] reads.
+pub(super) fn print_permissions(permissions: u32) -> String {
+    format!("{permissions:04o}")
+}
+
 /// `"50%"`: a whole number and a percent sign.
 pub(super) fn parse_percent(text: &str) -> Result<u64, String> {
     let number = text
@@ -161,8 +184,32 @@ fn scale_of(unit: &str, units: &[(&str, u64)]) -> Option<u64> {
         .map(|(_, scale)| *scale)
 }
 
-/// `"10.0.0.11:3306"`, `"[2001:db8::1]:3306"`.
-pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+/// `"10.0.0.11:3306"`, `"[2001:db8::1]:3306"`, `"unix:/run/app.sock"`.
+pub(super) fn parse_address(text: &str) -> Result<Address, String> {
+    match text.strip_prefix("unix:") {
+        Some(path) => parse_socket_path(path).map(Address::Unix),
+        None => parse_ip_address(text).map(Address::Ip),
+    }
+}
+
+fn parse_socket_path(path: &str) -> Result<Arc<Path>, String> {
+    match path.len() {
+        _ if path.starts_with('@') => Err(
+            "abstract sockets have no permissions and are not supported; write a path".to_owned(),
+        ),
+        _ if !path.starts_with('/') => {
+            Err("write the whole path, as in \"unix:/run/app.sock\"".to_owned())
+        }
+        _ if path.contains('\0') => Err("a path holds no NUL".to_owned()),
+        _ if path.ends_with('/') => Err("that is a directory".to_owned()),
+        length if length > PATH_BYTES_MAX => Err(format!(
+            "this path has {length} bytes, and the path of a Unix socket has at most {PATH_BYTES_MAX}"
+        )),
+        _ => Ok(Arc::from(Path::new(path))),
+    }
+}
+
+fn parse_ip_address(text: &str) -> Result<SocketAddr, String> {
     let parsed = text.parse().map_err(|_| address_help(text))?;
     check_is_one_machine(parsed)?;
     Ok(parsed)
@@ -183,6 +230,9 @@ fn check_is_one_machine(address: SocketAddr) -> Result<(), String> {
 
 /// Says which of the common mistakes it was.
 fn address_help(text: &str) -> String {
+    if text.starts_with('/') {
+        return format!("for a Unix socket write \"unix:{text}\"");
+    }
     if let Ok(ip) = text.parse::<IpAddr>() {
         return format!("add a port, as in \"{}\"", SocketAddr::new(ip, 3306));
     }
@@ -326,6 +376,15 @@ mod tests {
             ("10.0.0.300:80", "no IP address"),
             ("10.0.0.1:99999", "from 0 to 65535"),
             ("3306", "an IP address and a port"),
+            ("/run/app.sock", "write \"unix:/run/app.sock\""),
+            ("unix:app.sock", "the whole path"),
+            ("unix:@app", "abstract"),
+            ("unix:/run/", "a directory"),
+            ("unix:", "the whole path"),
+            (
+                &format!("unix:/{}", "a".repeat(PATH_BYTES_MAX)),
+                "has 108 bytes",
+            ),
             ("[::ffff:127.0.0.1]:0", "\"127.0.0.1:0\""),
             ("224.0.0.1:99", "multicast"),
             ("[ff02::1]:99", "multicast"),
@@ -333,6 +392,35 @@ mod tests {
         ] {
             let refused = parse_address(text).expect_err(text);
             assert!(refused.contains(part), "{text}: {refused}");
+        }
+    }
+
+    // The longest path is one, and an address is printed as it is written.
+    #[test]
+    fn a_path_is_an_address() {
+        let longest = format!("unix:/{}", "a".repeat(PATH_BYTES_MAX - 1));
+        for text in ["unix:/run/app.sock", &longest, "10.0.0.11:3306"] {
+            assert_eq!(parse_address(text).unwrap().to_string(), text);
+        }
+    }
+
+    // Permissions are octal, as chmod takes them.
+    #[test]
+    fn permissions_are_octal_digits() {
+        assert_eq!(parse_permissions("0660"), Ok(0o660));
+        assert_eq!(parse_permissions("777"), Ok(0o777));
+        assert_eq!(print_permissions(0o600), "0600");
+        for text in [
+            "",
+            "66",
+            "0o660",
+            "0668",
+            "4755",
+            "00660",
+            "+660",
+            "rw-rw----",
+        ] {
+            assert!(parse_permissions(text).is_err(), "{text}");
         }
     }
 

@@ -1,14 +1,16 @@
 //! What the value of one key may be: a TOML value and the key's form in, the value or an advice out.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use evenkeel_core::units::Address;
 use toml::de::DeValue;
 
 use super::diagnostics::shown;
 use super::keys::{Form, Off};
 use super::suggest::nearest;
-use super::units::{missing_ip_help, parse_address, parse_duration, parse_percent, parse_size};
+use super::units::{
+    missing_ip_help, parse_address, parse_duration, parse_percent, parse_permissions, parse_size,
+};
 use super::words::{Words, names};
 
 /// What the user should write instead.
@@ -176,18 +178,25 @@ pub(super) fn word_or_path(form: &Form, value: &DeValue<'_>) -> Result<WordOrPat
     }
 }
 
-pub(super) fn address(form: &Form, value: &DeValue<'_>) -> Result<SocketAddr, Advice> {
+pub(super) fn address(form: &Form, value: &DeValue<'_>) -> Result<Address, Advice> {
     if let (DeValue::Integer(port), Form::BindAddress) = (value, form) {
         return Err(missing_ip_help(port));
     }
     match (form, parse_address(string(value)?)?) {
-        (Form::EndpointAddress, parsed) if parsed.port() == 0 => {
+        (Form::EndpointAddress, Address::Ip(ip)) if ip.port() == 0 => {
             Err("no endpoint listens on port 0".to_owned())
         }
-        (Form::EndpointAddress, parsed) if parsed.ip().is_unspecified() => {
+        (Form::EndpointAddress, Address::Ip(ip)) if ip.ip().is_unspecified() => {
             Err("that is every address and none; this machine is \"127.0.0.1\"".to_owned())
         }
         (_, parsed) => Ok(parsed),
+    }
+}
+
+pub(super) fn permissions(_: &Form, value: &DeValue<'_>) -> Result<u32, Advice> {
+    match value {
+        DeValue::Integer(number) => Err(format!("write a string: \"0{number}\"")),
+        other => parse_permissions(string(other)?),
     }
 }
 

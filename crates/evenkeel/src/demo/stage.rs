@@ -68,8 +68,8 @@ impl Stage {
         let listeners = balancer.listeners();
         let address = listeners
             .first()
-            .ok_or(StageError::Unknown("its listener"))?
-            .address;
+            .and_then(|listener| listener.address.ip())
+            .ok_or(StageError::Unknown("its listener"))?;
         Ok(Self {
             a_address: a.address(),
             a: Some(a),

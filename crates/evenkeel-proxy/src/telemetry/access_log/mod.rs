@@ -152,6 +152,8 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
+    use evenkeel_reactor::Origin;
+
     use super::*;
     use crate::telemetry::reason::Reason;
 
@@ -161,7 +163,7 @@ mod tests {
         SessionRecord {
             listener: Arc::from("front"),
             cluster: Arc::from("web"),
-            client: "192.0.2.7:50312".parse().unwrap(),
+            client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
             endpoint: None,
             attempts: 0,
             bytes_up: number,

@@ -21,6 +21,13 @@ pub(in crate::config) static LISTENER: Table = Table {
         )
         .elsewhere(&["listen", "address", "addr", "port"]),
         Key::new(
+            "permissions",
+            Form::Permissions,
+            Absent::Means("`\"0660\"`"),
+            "Who may connect to a Unix socket, as the permissions of its file. Only with `bind = \"unix:/path\"`.",
+        )
+        .elsewhere(&["umask", "socket_mode", "chmod"]),
+        Key::new(
             "protocol",
             Form::Word(names::<Protocol>),
             Absent::Value("\"tcp\""),
