@@ -1,5 +1,7 @@
 //! The listening sockets of one worker: accepting in bounded portions, and pausing while there is no room.
 
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -39,11 +41,18 @@ pub(crate) enum Order {
     Adjust(u32, StreamOptions),
     /// Accept what has been connected already, and close it.
     Close(u32),
+    /// Give away duplicates of all sockets.
+    Lend(SyncSender<Lent>),
+    /// Leave the files of Unix sockets to whoever has duplicates.
+    LeaveFiles,
     /// Say that everything before this has been done.
     Report(SyncSender<()>),
 }
 
-/// A worker's own socket of one listener.
+/// Duplicates of a worker's listening sockets, with the numbers of their listeners; or why there is none.
+pub type Lent = io::Result<Vec<(u32, OwnedFd)>>;
+
+/// One of a worker's own sockets of a listener; it has several where fewer workers took over from more.
 pub(crate) struct Acceptor {
     number: u32,
     listener: Listener,
@@ -76,29 +85,48 @@ impl Acceptors {
         });
     }
 
-    /// Takes a listener out.
-    pub(crate) fn take(&mut self, number: u32) -> Option<Acceptor> {
-        let mut acceptors = self.acceptors.iter();
-        let index = acceptors.position(|acceptor| acceptor.number == number)?;
-        Some(self.acceptors.remove(index))
+    /// Takes a listener out, with all its sockets.
+    pub(crate) fn take(&mut self, number: u32) -> Vec<Acceptor> {
+        let is_of_it = |acceptor: &mut Acceptor| acceptor.number == number;
+        self.acceptors.extract_if(.., is_of_it).collect()
+    }
+
+    /// Takes all of them out.
+    pub(crate) fn take_all(&mut self) -> Vec<Acceptor> {
+        std::mem::take(&mut self.acceptors)
     }
 
     /// Streams that are accepted from now on have these options.
     pub(crate) fn adjust(&self, number: u32, options: StreamOptions) {
-        let mut acceptors = self.acceptors.iter();
-        if let Some(acceptor) = acceptors.find(|acceptor| acceptor.number == number) {
+        let acceptors = self.acceptors.iter();
+        for acceptor in acceptors.filter(|acceptor| acceptor.number == number) {
             acceptor.listener.adjust(options);
         }
     }
 
-    /// An event has come for a listener.
+    /// Duplicates of all sockets.
+    pub(crate) fn lend(&self) -> Lent {
+        let lend = |acceptor: &Acceptor| {
+            let duplicate = acceptor.listener.as_fd().try_clone_to_owned()?;
+            Ok((acceptor.number, duplicate))
+        };
+        self.acceptors.iter().map(lend).collect()
+    }
+
+    /// The files of Unix sockets are somebody else's from now on.
+    pub(crate) fn leave_files(&mut self) {
+        for acceptor in &mut self.acceptors {
+            acceptor.listener.leave_file();
+        }
+    }
+
+    /// An event has come for a listener. Which of its sockets it is for is found out by asking.
     pub(crate) fn note(&mut self, number: u32) {
-        let found = self
-            .acceptors
-            .iter_mut()
-            .find(|acceptor| acceptor.number == number);
-        if let Some(acceptor) = found.filter(|acceptor| acceptor.state == State::Quiet) {
-            acceptor.state = State::Ready;
+        let acceptors = self.acceptors.iter_mut();
+        for acceptor in acceptors.filter(|acceptor| acceptor.number == number) {
+            if acceptor.state == State::Quiet {
+                acceptor.state = State::Ready;
+            }
         }
     }
 
@@ -129,23 +157,28 @@ impl Acceptors {
             });
         resting.min()
     }
+}
 
-    /// Closes all listeners, each as [`Acceptor::close`] does.
-    pub(crate) fn finish(&mut self, now: Moment, reception: &mut impl Reception) {
-        for acceptor in self.acceptors.drain(..) {
-            acceptor.close(now, reception);
-        }
+/// Accepts what has already been connected, as far as one backlog for each socket, and closes them: that resets whatever still
+/// waits there, unless another process has the socket too.
+pub(crate) fn close(mut acceptors: Vec<Acceptor>, now: Moment, reception: &mut impl Reception) {
+    for acceptor in &mut acceptors {
+        acceptor.accept_last(now, reception);
+    }
+    for acceptor in acceptors {
+        reception.closed(acceptor.number);
     }
 }
 
 impl Acceptor {
-    /// Accepts what has already been connected, as far as one backlog, and closes the listener: that resets whatever still
-    /// waits in it.
-    pub(crate) fn close(mut self, now: Moment, reception: &mut impl Reception) {
+    pub(crate) const fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
+    fn accept_last(&mut self, now: Moment, reception: &mut impl Reception) {
         const PORTIONS: usize = crate::socket::BACKLOG_MAX as usize / ACCEPTS_PER_TURN_MAX;
         let mut portions = 0..PORTIONS;
         while portions.next().is_some() && self.accept_portion(now, reception) == State::Ready {}
-        reception.closed(self.number);
     }
 
     fn may_accept(&self, now: Moment) -> bool {

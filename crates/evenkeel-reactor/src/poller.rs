@@ -1,6 +1,7 @@
 //! Edge-triggered epoll: who is ready, and for what.
 //!
-//! A descriptor is added once, for everything, and never modified; closing it takes it out. What a token in an event stands
+//! A descriptor is added once, for everything, and never modified; closing it takes it out, unless it has a duplicate in another
+//! process: epoll knows the open file and not the descriptor. What a token in an event stands
 //! for is decoded here and nowhere else.
 
 use std::io;
@@ -111,6 +112,12 @@ impl Poller {
         self.add(descriptor, source, epoll::EventFlags::IN)
     }
 
+    /// Watches a descriptor no more. Only what has duplicates needs it: it would be reported as long as one of them is open.
+    pub(crate) fn forget(&self, descriptor: impl AsFd) {
+        // One that is not watched needs no forgetting.
+        let _ = epoll::delete(&self.epoll, descriptor);
+    }
+
     /// Waits for events, at most `patience`; `None` is for ever. A signal ends the wait early, with none.
     pub(crate) fn wait(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<()> {
         batch.clear();
@@ -157,6 +164,7 @@ fn timespec(duration: Duration) -> Timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::socket::{Listener, Sharing, StreamOptions};
 
     /// A token means the same after the kernel has handed it back.
     #[test]
@@ -169,5 +177,24 @@ mod tests {
         ] {
             assert_eq!(Source::decode(source.encode()), source);
         }
+    }
+    /// A listener that was handed to another process goes on there; here nothing is heard of it once it is forgotten.
+    #[test]
+    fn a_duplicate_elsewhere_is_not_heard_of() {
+        let local = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(local, Sharing::Workers, StreamOptions::default()).unwrap();
+        let address = listener.address().unwrap();
+        let poller = Poller::new().unwrap();
+        poller.watch_input(&listener, Source::Listener(0)).unwrap();
+        let elsewhere = listener.as_fd().try_clone_to_owned().unwrap();
+
+        poller.forget(&listener);
+        drop(listener);
+
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        let mut batch = Batch::new();
+        poller.wait(&mut batch, Some(Duration::ZERO)).unwrap();
+        assert!(batch.is_empty());
+        drop(elsewhere);
     }
 }

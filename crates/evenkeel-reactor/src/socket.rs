@@ -15,6 +15,7 @@ use rustix::net::{
     sockopt,
 };
 
+use crate::inherit::{BoundAddress, Inherited};
 use crate::origin::Origin;
 use crate::pipe::Pipe;
 use crate::poller::Readiness;
@@ -83,6 +84,25 @@ impl Listener {
             file: None,
             descriptor,
         })
+    }
+
+    /// Goes on with a socket that somebody else has opened, under these options. Its file, if it has one, is left alone.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says; none is expected of a socket that listens.
+    pub fn adopt(inherited: Inherited, options: StreamOptions) -> io::Result<Self> {
+        let is_tcp = matches!(inherited.address(), BoundAddress::Ip(_));
+        let adopted = Self {
+            file: None,
+            descriptor: inherited.into(),
+        };
+        if is_tcp {
+            adopted.adjust(options);
+        }
+        // Whoever opened it may have had another backlog in mind.
+        net::listen(&adopted.descriptor, BACKLOG_MAX)?;
+        Ok(adopted)
     }
 
     /// Gives the streams that connect from now on other options. What the kernel refuses stays as it was: none of them decides

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use crate::accept::{Acceptors, Order, Reception};
+use crate::accept::{Acceptor, Acceptors, Lent, Order, Reception, close};
 use crate::mailbox::{Closed, Mail, Mailbox};
 use crate::origin::Origin;
 use crate::pipe::Pipes;
@@ -152,6 +152,16 @@ impl Turn<'_> {
     /// Says so when all that was asked for listeners is done. Never waits: there must be room.
     pub fn report(&mut self, done: SyncSender<()>) {
         self.orders.push(Order::Report(done));
+    }
+
+    /// Gives away duplicates of the sockets of all listeners. Never waits: there must be room.
+    pub fn lend(&mut self, to: SyncSender<Lent>) {
+        self.orders.push(Order::Lend(to));
+    }
+
+    /// Leaves the files of Unix sockets to whoever the sockets were lent to: closing them here removes none.
+    pub fn leave_files(&mut self) {
+        self.orders.push(Order::LeaveFiles);
     }
 
     /// Stops accepting; the worker ends once its last connection has.
@@ -358,10 +368,11 @@ impl<H: Handler> Worker<H> {
                 Order::Open(number, listener) => self.acceptors.add(number, listener),
                 Order::Adjust(number, options) => self.acceptors.adjust(number, options),
                 Order::Close(number) => {
-                    if let Some(acceptor) = self.acceptors.take(number) {
-                        acceptor.close(self.now, self);
-                    }
+                    let acceptors = self.acceptors.take(number);
+                    self.close(acceptors);
                 }
+                Order::Lend(to) => drop(to.try_send(self.acceptors.lend())),
+                Order::LeaveFiles => self.acceptors.leave_files(),
                 // Whoever has stopped waiting needs no answer.
                 Order::Report(done) => drop(done.try_send(())),
             }
@@ -369,14 +380,22 @@ impl<H: Handler> Worker<H> {
     }
 
     fn accept(&mut self) {
-        let mut acceptors = std::mem::take(&mut self.acceptors);
         if self.stopping == Stopping::Asked {
-            acceptors.finish(self.now, self);
+            let acceptors = self.acceptors.take_all();
+            self.close(acceptors);
             self.stopping = Stopping::Closed;
-        } else {
-            acceptors.accept(self.now, self);
+            return;
         }
+        let mut acceptors = std::mem::take(&mut self.acceptors);
+        acceptors.accept(self.now, self);
         self.acceptors = acceptors;
+    }
+
+    fn close(&mut self, acceptors: Vec<Acceptor>) {
+        for acceptor in &acceptors {
+            self.poller.forget(acceptor.listener());
+        }
+        close(acceptors, self.now, self);
     }
 
     fn expire(&mut self) {

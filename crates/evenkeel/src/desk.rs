@@ -1,5 +1,6 @@
 //! Who answers on the control socket: reads the running proxy, and passes the wish to stop on to the control plane.
 
+use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use evenkeel_proxy::control::report::{
     ClusterReport, EndedReport, ListenerReport, Phase, RouteReport, StatusReport, StopReport,
     WorkerReport,
 };
-use evenkeel_proxy::control::server::ControlHandler;
+use evenkeel_proxy::control::server::{Answering, ControlHandler};
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{ListenerStatus, Origin, Proxy};
 use tokio::sync::mpsc::Sender;
@@ -33,7 +34,13 @@ pub(crate) struct Desk {
 }
 
 impl ControlHandler for Desk {
-    fn answer(&self, request: Request) -> Result<Answer, Fault> {
+    fn answer(&self, request: Request) -> Answering {
+        Box::pin(ready(self.answer_now(request)))
+    }
+}
+
+impl Desk {
+    fn answer_now(&self, request: Request) -> Result<Answer, Fault> {
         match request {
             Request::Status => Ok(Answer::Status(self.status())),
             Request::Route {
@@ -49,9 +56,7 @@ impl ControlHandler for Desk {
             Request::Stop { mode } => self.stop(mode).map(Answer::Stop),
         }
     }
-}
 
-impl Desk {
     fn status(&self) -> StatusReport {
         StatusReport {
             program: VERSION.to_owned(),

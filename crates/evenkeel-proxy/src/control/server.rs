@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::unix::net::UnixListener as StdListener;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,14 +29,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often at most it is said that accepting fails.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// Carries requests out. Called on the control plane's thread; must not block.
+/// An answer, or the fault that is sent in place of one, as soon as there is one.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
+
+/// Carries requests out. Called on the control plane's thread; must not block. What takes its time is waited for: the client
+/// has to be patient, and other connections are served meanwhile.
 pub trait ControlHandler: Send + Sync {
     /// Answers one request.
-    ///
-    /// # Errors
-    ///
-    /// A fault, which is sent to the client in place of an answer.
-    fn answer(&self, request: Request) -> Result<Answer, Fault>;
+    fn answer(&self, request: Request) -> Answering;
 }
 
 /// Serves the socket until it is dropped; then its connections are closed with it.
@@ -118,7 +119,7 @@ async fn serve_connection(mut stream: UnixStream, handler: Arc<dyn ControlHandle
     let mut line = Vec::new();
     loop {
         let answer = match read_line(&mut reader, &mut line).await {
-            Incoming::Line => handle(&line, handler.as_ref()),
+            Incoming::Line => handle(&line, handler.as_ref()).await,
             Incoming::End => break,
             // After this the place of the next line is unknown.
             Incoming::Fault(fault) => {
@@ -159,8 +160,8 @@ async fn read_line(reader: &mut BufReader<ReadHalf<'_>>, line: &mut Vec<u8>) -> 
     }
 }
 
-fn handle(line: &[u8], handler: &dyn ControlHandler) -> Result<Answer, Fault> {
-    handler.answer(decode_request(line)?)
+async fn handle(line: &[u8], handler: &dyn ControlHandler) -> Result<Answer, Fault> {
+    handler.answer(decode_request(line)?).await
 }
 
 async fn write_answer(
@@ -173,6 +174,7 @@ async fn write_answer(
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
     use std::io::{BufRead, BufReader as StdReader, Read, Write};
     use std::net::Shutdown;
     use std::os::unix::net::UnixStream as StdStream;
@@ -188,14 +190,15 @@ mod tests {
     struct Parrot;
 
     impl ControlHandler for Parrot {
-        fn answer(&self, request: Request) -> Result<Answer, Fault> {
-            match request {
+        fn answer(&self, request: Request) -> Answering {
+            let answer = match request {
                 Request::Stop { .. } => Ok(Answer::Stop(farewell())),
                 _ => Err(Fault::new(
                     FaultKind::Internal,
                     "a parrot knows only one word",
                 )),
-            }
+            };
+            Box::pin(ready(answer))
         }
     }
 

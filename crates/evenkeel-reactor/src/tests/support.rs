@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::pipe::{PipeBudget, Pipes};
 use crate::poller::{Batch, Poller, read_event};
 use crate::{
-    Clock, Fate, Gear, Handler, Key, Listener, Mail, Mailbox, Origin, READ_BUFFER_BYTES, Readiness,
-    Remote, Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
+    Clock, Fate, Gear, Handler, Inherited, Key, Lent, Listener, Mail, Mailbox, Origin,
+    READ_BUFFER_BYTES, Readiness, Remote, Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
 };
 
 /// Only a fault makes anything wait that long.
@@ -42,6 +42,8 @@ pub(super) enum Instruction {
     Listen(u32, Listener, SyncSender<()>),
     /// Close a listener, and report.
     StopListening(u32, SyncSender<()>),
+    /// Give away duplicates of all sockets.
+    Lend(SyncSender<Lent>),
     Finish,
 }
 
@@ -129,6 +131,7 @@ impl Handler for TestHandler {
                 turn.stop_listening(number);
                 turn.report(done);
             }
+            Instruction::Lend(to) => turn.lend(to),
             Instruction::Finish => turn.finish(),
         }
     }
@@ -187,6 +190,17 @@ impl Running {
                 return keys;
             }
         }
+    }
+
+    /// Duplicates of the sockets of one listener.
+    pub(super) fn lent(&self, number: u32) -> Vec<Inherited> {
+        let (sender, lent) = sync_channel(1);
+        self.tell(Instruction::Lend(sender));
+        let lent = lent.recv_timeout(PATIENCE).unwrap().unwrap();
+        let of_it = lent.into_iter().filter(|(of, _)| *of == number);
+        of_it
+            .map(|(_, socket)| Inherited::examine(socket).unwrap())
+            .collect()
     }
 
     /// Ends the worker, which its connections must let it do.

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::support::{Instruction, Message, PATIENCE, Running, listening};
-use crate::{Fate, Mail, Received};
+use crate::{Fate, Listener, Mail, Received, Sharing, StreamOptions};
 
 /// Echoes, and removes a connection that has ended.
 fn echoing() -> Running {
@@ -139,4 +139,41 @@ fn a_closed_listener_loses_nobody_who_waits() {
     expect_echo(&mut running.connect());
     drop(waiting);
     running.finish();
+}
+
+/// Two sockets of one listener go from one worker to another, which has both under one number: whoever waits in either is served
+/// there, and so is who connects when the first has closed its own.
+#[test]
+fn a_listener_goes_over_to_another_worker() {
+    let (old, new) = (echoing(), echoing());
+    let first = listening();
+    let address = first.address().unwrap();
+    let second = Listener::bind(address, Sharing::Workers, StreamOptions::default()).unwrap();
+    for listener in [first, second] {
+        old.have(|done| Instruction::Listen(1, listener, done));
+    }
+    let lent = old.lent(1);
+    assert_eq!(lent.len(), 2);
+    let (release, held) = channel();
+    old.tell(Instruction::Hold(held));
+    let connect = || TcpStream::connect(address).unwrap();
+    let mut clients: Vec<_> = (0..50).map(|_| connect()).collect();
+
+    for inherited in lent {
+        let listener = Listener::adopt(inherited, StreamOptions::default()).unwrap();
+        new.have(|done| Instruction::Listen(1, listener, done));
+    }
+    for client in &mut clients {
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        expect_echo(client);
+    }
+    release.send(()).unwrap();
+    old.have(|done| Instruction::StopListening(1, done));
+    old.finish();
+
+    expect_echo(&mut connect());
+    new.have(|done| Instruction::StopListening(1, done));
+    assert!(TcpStream::connect(address).is_err());
+    drop(clients);
+    new.finish();
 }
