@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use evenkeel_core::units::{Address, HashKey, Time, Weight};
 use evenkeel_core::{
-    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, HashPolicy, Lease, Outcome, Request,
-    TrialPolicy, Tried, WhenNone,
+    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, Failback, HashPolicy, Lease, Outcome,
+    Request, TrialPolicy, Tried, WhenNone,
 };
 use fastrand::Rng;
 use rustix::time::{ClockId, clock_gettime};
@@ -157,6 +157,8 @@ fn spec(balance: Balance, endpoints: usize) -> ClusterSpec {
         slow_start: Duration::ZERO,
         queue_max: 0,
         when_none: WhenNone::Fail,
+        health: None,
+        failback: Failback::Auto,
     }
 }
 

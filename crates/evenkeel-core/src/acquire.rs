@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::endpoint::{Endpoint, Home};
 use crate::fault::{self, Fault};
 use crate::lease::{Failure, Lease, LeaseKind};
+use crate::overrides::Plan;
 use crate::roster::Roster;
 use crate::snapshot::{Field, Snapshot};
 use crate::tried::Tried;
@@ -25,8 +26,8 @@ pub struct Cluster {
     pub(crate) snapshot: ArcSwap<Snapshot>,
     pub(crate) queue: WaitQueue,
     pub(crate) roster: Mutex<Roster>,
-    /// Held by a reload from its beginning to its end, so that the roster's lock is held only for the swap.
-    pub(crate) reconfiguring: Mutex<()>,
+    /// Held by a reload or an override from its beginning to its end, so that the roster's lock is held only for the swap.
+    pub(crate) plan: Mutex<Plan>,
     /// The latest time that was told; for leases that are dropped, which are told none.
     pub(crate) latest: AtomicU64,
     pub(crate) home: Home,
@@ -96,6 +97,8 @@ impl Cluster {
         rng: &mut Rng,
     ) -> Acquired {
         let mut locked = self.queue.announce();
+        // The work may be passing from primaries to backups at this moment: whoever sees neither looks again after it.
+        drop(self.roster.lock());
         self.assign(&mut locked.line, now);
         let acquired = match self.choose(request.key, request.tried, now, rng) {
             Choice::Leased(lease) => Acquired::Lease(lease),

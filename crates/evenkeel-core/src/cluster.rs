@@ -25,6 +25,10 @@ pub struct ClusterSpec {
     pub queue_max: usize,
     /// What to do when no endpoint is usable.
     pub when_none: WhenNone,
+    /// When probes take an endpoint out and bring it back; `None` where nothing probes.
+    pub health: Option<HealthPolicy>,
+    /// What happens when primaries return while backups have the work.
+    pub failback: Failback,
 }
 
 impl ClusterSpec {
@@ -41,7 +45,7 @@ pub struct EndpointSpec {
     pub address: Address,
     /// Its share.
     pub weight: Weight,
-    /// Used only when no other endpoint is usable.
+    /// Used only when no primary is usable.
     pub backup: bool,
     /// Takes no new work.
     pub disabled: bool,
@@ -124,6 +128,26 @@ pub enum WhenNone {
     /// Refuse at once.
     #[default]
     Fail,
-    /// Use every endpoint that the operator has not taken out, as if it were up.
+    /// Use every endpoint that the operator has not taken out, as if it were up: ejected, down and unknown ones too.
     UseAll,
+}
+
+/// How many probes in a row change the judgement of an endpoint; the first one of all decides alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthPolicy {
+    /// Passed ones that bring an endpoint back that was down; at least 1.
+    pub rise: u32,
+    /// Failed ones that take an endpoint out that was up; at least 1. They may take the last one out.
+    pub fall: u32,
+}
+
+/// Who has the work once primaries have returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Failback {
+    /// The primaries, at once.
+    #[default]
+    Auto,
+    /// The backups, until the operator says otherwise or all of them are out: a primary that comes and goes does not
+    /// split the work.
+    Manual,
 }

@@ -1,28 +1,37 @@
-//! What the cluster thinks of one endpoint: whether it stands, is ejected or warms up, its effective weight, its failures.
+//! What the cluster thinks of one endpoint: whether it stands, is ejected or warms up, its effective weight, its failures,
+//! its health.
 //!
-//! Plain data behind the roster's lock. What the operator says about an endpoint (disabled, weight, backup) is not here
-//! but in the configuration; how many use it is in `endpoint.rs`.
+//! Plain data behind the roster's lock. What the operator says about an endpoint (in service or not, weight, backup) is
+//! not here but in `overrides.rs` and the configuration; how many use it is in `endpoint.rs`.
+//!
+//! Two things can be in an endpoint's way beside each other: an ejection, which sessions bring about and time ends, and
+//! its health, which probes alone decide. An endpoint that was down and is well again has nothing held against it: its
+//! ejection is over, its effective weight is the configured one, and it warms up.
 
 use std::time::Duration;
 
-use crate::cluster::{EjectionPolicy, TrialPolicy};
+use crate::cluster::{EjectionPolicy, HealthPolicy, TrialPolicy};
 use crate::ejection::Streak;
 use crate::fade::Fade;
 use crate::fault::{self, Fault};
+use crate::health::{Health, HealthChange, ProbeResult};
+use crate::kept::KeptEndpoint;
 use crate::lease::{Failure, LeaseKind};
 use crate::units::{Time, Weight};
 
-/// Whether an endpoint stands in the ordinary way.
+/// Whether an endpoint stands in the ordinary way, as far as sessions can tell. Its health is beside it (`health.rs`).
 ///
 /// ```text
 ///  process start ───────────────────────────▶ Up ──────────────┐
 ///                                             ▲ ▲              │ failures in a row
 ///                            window is over   │ │ no slow      │ (also while warming up)
 ///                                             │ │ start        ▼
-///  added by a reload ─────────────▶ SlowStart ┘ └────────── Ejected
-///                                     ▲                        │
-///                                     └────────────────────────┘ its time is over
+///  added by a reload, ────────────▶ SlowStart ┘ └────────── Ejected
+///  no longer down,                    ▲                        │
+///  no longer disabled                 └────────────────────────┘ its time is over
 /// ```
+///
+/// The window of a slow start begins when the endpoint may be used: not before its first passed probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Up,
@@ -55,25 +64,27 @@ pub(crate) struct Condition {
     standing: Standing,
     fade: Fade,
     streak: Streak,
+    health: Health,
     last_failure: Option<(Failure, Time)>,
 }
 
 impl Condition {
     /// As configured, at once: a process that starts has nothing to protect from a flood, since all are equally new.
-    pub(crate) fn at_process_start(weight: Weight) -> Self {
+    pub(crate) fn at_process_start(weight: Weight, health: Health) -> Self {
         Self {
             standing: Standing::Up,
             fade: Fade::full(weight),
             streak: Streak::default(),
+            health,
             last_failure: None,
         }
     }
 
     /// Added by a reload: it warms up.
-    pub(crate) fn added(weight: Weight, window: Duration, now: Time) -> Self {
+    pub(crate) fn added(weight: Weight, health: Health, window: Duration, now: Time) -> Self {
         Self {
             standing: Standing::warming_up(window, now),
-            ..Self::at_process_start(weight)
+            ..Self::at_process_start(weight, health)
         }
     }
 
@@ -91,6 +102,15 @@ impl Condition {
 
     pub(crate) const fn is_ejected(&self) -> bool {
         matches!(self.standing, Standing::Ejected { .. })
+    }
+
+    pub(crate) const fn health(&self) -> Health {
+        self.health
+    }
+
+    /// Whether anything that sessions or probes have found keeps it from being used.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_ejected() && self.health.is_usable()
     }
 
     /// Whether one more success would change nothing.
@@ -120,8 +140,9 @@ impl Condition {
         self.streak.succeeded();
     }
 
+    /// One that probes have taken out already would only use up the quota.
     pub(crate) fn wants_ejection(&self, policy: &EjectionPolicy) -> bool {
-        !self.is_ejected() && self.streak.is_too_long(policy)
+        self.is_usable() && self.streak.is_too_long(policy)
     }
 
     pub(crate) fn eject(&mut self, policy: &EjectionPolicy, now: Time) {
@@ -137,9 +158,89 @@ impl Condition {
             {
                 Standing::warming_up(window, now)
             }
-            Standing::SlowStart { since } if now.since(since) >= window => Standing::Up,
+            Standing::SlowStart { since }
+                if now.since(since) >= window && self.health.is_usable() =>
+            {
+                Standing::Up
+            }
             unchanged => unchanged,
         };
+    }
+
+    /// A probe ended.
+    pub(crate) fn probed(
+        &mut self,
+        result: ProbeResult,
+        policy: &HealthPolicy,
+        weight: Weight,
+        (window, now): (Duration, Time),
+    ) -> Option<HealthChange> {
+        let before = self.health;
+        let change = self.health.probed(result, policy);
+        if change == Some(HealthChange::Up) {
+            self.admit_after(before, weight, (window, now));
+        }
+        change
+    }
+
+    /// Carries it over to a configuration with other probes, or none.
+    pub(crate) fn judge_under(
+        &mut self,
+        policy: Option<&HealthPolicy>,
+        weight: Weight,
+        (window, now): (Duration, Time),
+    ) {
+        let before = self.health;
+        self.health = before.under(policy);
+        if !before.is_usable() && self.health.is_usable() {
+            self.admit_after(before, weight, (window, now));
+        }
+    }
+
+    /// It may be used from now on. What was owed of a slow start begins now; one that was down returns.
+    fn admit_after(&mut self, before: Health, weight: Weight, (window, now): (Duration, Time)) {
+        match (before, self.standing) {
+            (Health::Down { .. }, _) => self.come_back(weight, (window, now)),
+            (_, Standing::SlowStart { .. }) => self.standing = Standing::warming_up(window, now),
+            _ => {}
+        }
+    }
+
+    /// Nothing is held against it any more, and it warms up.
+    fn come_back(&mut self, weight: Weight, (window, now): (Duration, Time)) {
+        self.fade = Fade::full(weight);
+        self.streak = Streak::default();
+        self.standing = Standing::warming_up(window, now);
+    }
+
+    /// Nobody probes it from now on, so that nothing is known of it any more.
+    pub(crate) const fn leave_service(&mut self, policy: Option<&HealthPolicy>) {
+        self.health = Health::at_first(policy);
+    }
+
+    /// The operator lets an endpoint work again that was not even probed: what was known of it is out of date.
+    pub(crate) fn enter_service(
+        &mut self,
+        policy: Option<&HealthPolicy>,
+        weight: Weight,
+        (window, now): (Duration, Time),
+    ) {
+        self.health = Health::at_first(policy);
+        self.come_back(weight, (window, now));
+    }
+
+    /// What another process held to be true, where it still means something.
+    pub(crate) fn restore(
+        &mut self,
+        kept: &KeptEndpoint,
+        weight: Weight,
+        every: Duration,
+        now: Time,
+    ) {
+        if kept.weight == weight {
+            self.fade.restore(kept.effective_weight, weight, every, now);
+        }
+        self.health = self.health.restored(kept.judgement);
     }
 
     pub(crate) fn claim_trial(&mut self, policy: &TrialPolicy, now: Time) {
@@ -190,7 +291,7 @@ mod tests {
     /// 10 % at once, one percent a second over 90 s, then all of it.
     #[test]
     fn slow_start_is_a_straight_line() {
-        let added = Condition::added(Weight::ONE, WINDOW, seconds(0));
+        let added = Condition::added(Weight::ONE, Health::Unprobed, WINDOW, seconds(0));
         let shares: Vec<u32> = [0, 1, 45, 89, 90, 500]
             .map(|at| added.share_of(1, WINDOW, seconds(at)))
             .to_vec();
@@ -200,7 +301,7 @@ mod tests {
     /// The largest weight at full strength does not overflow.
     #[test]
     fn the_largest_share_fits() {
-        let condition = Condition::at_process_start(Weight::MAX);
+        let condition = Condition::at_process_start(Weight::MAX, Health::Unprobed);
         assert_eq!(
             condition.share_of(Weight::MAX.get(), WINDOW, seconds(0)),
             100_000_000
@@ -210,7 +311,7 @@ mod tests {
     /// Ejected at 0 s for 10 s: out at 9 s, warming at 10 s, up at 100 s.
     #[test]
     fn an_ejected_endpoint_returns_by_way_of_slow_start() {
-        let mut condition = Condition::at_process_start(Weight::ONE);
+        let mut condition = Condition::at_process_start(Weight::ONE, Health::Unprobed);
         condition.eject(&EjectionPolicy::default(), seconds(0));
         condition.pass_time(WINDOW, seconds(9));
         assert_eq!(
@@ -233,7 +334,7 @@ mod tests {
             failures: 2,
             ..EjectionPolicy::default()
         };
-        let mut condition = Condition::at_process_start(Weight::ONE);
+        let mut condition = Condition::at_process_start(Weight::ONE, Health::Unprobed);
         condition.eject(&policy, seconds(0));
         for _ in 0..4 {
             condition.failed(

@@ -84,6 +84,15 @@ impl Fade {
         }
     }
 
+    /// As it was in another process. At 0, the next trial is due after `every`.
+    pub(crate) fn restore(&mut self, effective: u32, weight: Weight, every: Duration, now: Time) {
+        self.effective = effective.min(weight.get());
+        if self.is_floored() {
+            self.interval = every.max(INTERVAL_MIN);
+            self.next_trial = now.after(self.interval);
+        }
+    }
+
     fn schedule(&mut self, policy: &TrialPolicy, now: Time) {
         self.interval = self.interval.min(policy.every_max).max(INTERVAL_MIN);
         self.next_trial = now.after(self.interval);

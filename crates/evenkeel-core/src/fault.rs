@@ -36,6 +36,22 @@ pub(crate) enum Fault {
     WeightOvershoots,
     /// An endpoint that the operator disabled is used.
     DisabledUsed,
+    /// An endpoint that probes found down is used.
+    DownUsed,
+    /// An endpoint is used before its first passed probe.
+    UnknownUsed,
+    /// No probe brings an endpoint back that was down.
+    DownForEver,
+    /// A configuration with new probes takes out the endpoints that work.
+    NewProbesTakeOut,
+    /// A reload forgets what the operator has set.
+    OverridesForgotten,
+    /// What the operator has set stands against a configuration that says otherwise.
+    OverridesOutliveTheFile,
+    /// With manual failback, primaries that return take the work.
+    FailsBackByItself,
+    /// With manual failback, nobody works when those on duty are out.
+    DutyNeverPassesOn,
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ use crate::condition::Condition;
 use crate::counts::{Seat, Seats};
 use crate::endpoint::{Endpoint, Home};
 use crate::fault::{self, Fault};
+use crate::health::Health;
+use crate::overrides::{EndpointOverrides, Plan, Service};
 use crate::roster::{Member, Roster};
 use crate::snapshot::Snapshot;
 use crate::units::{Address, Time};
@@ -33,21 +35,23 @@ impl Cluster {
                 cluster: Weak::clone(cluster),
                 waiting: Arc::new(AtomicUsize::new(0)),
             };
+            let health = Health::at_first(spec.health.as_ref());
             let conditions = spec
                 .endpoints
                 .iter()
-                .map(|endpoint| Condition::at_process_start(endpoint.weight));
-            let roster = Roster {
+                .map(|endpoint| Condition::at_process_start(endpoint.weight, health));
+            let mut roster = Roster {
                 conditions: conditions.collect(),
-                draining: Vec::new(),
+                ..Roster::default()
             };
+            let plan = Plan::new(spec.clone());
             let snapshot = first_snapshot(spec, phase, &home);
             roster.refresh(&snapshot, now);
             Self {
                 snapshot: ArcSwap::from_pointee(snapshot),
                 queue: WaitQueue::new(Arc::clone(&home.waiting), phase),
                 roster: Mutex::new(roster),
-                reconfiguring: Mutex::new(()),
+                plan: Mutex::new(plan),
                 latest: AtomicU64::new(now.as_micros()),
                 home,
                 phase,
@@ -58,14 +62,28 @@ impl Cluster {
     /// Swaps the snapshot; live state of endpoints with the same name and address is kept.
     ///
     /// One with a new address is a new endpoint. New ones warm up if the cluster has a slow start. Those that are gone
-    /// finish their leases, and are `Draining` in [`Cluster::status`] until then; if one of them is added again before,
+    /// finish their leases, and are `Removed` in [`Cluster::status`] until then; if one of them is added again before,
     /// its counts go on, and it warms up like a new one. Raised limits and new endpoints are given to waiters at once.
+    ///
+    /// Where probes are new, endpoints that are there stay in use until a probe says otherwise; new ones get nothing before
+    /// their first passed probe. Where probes are gone, those that were down are used again. What the operator has
+    /// overridden stays so, except values that `spec` changes.
     ///
     /// A slot table that must be filled anew takes the calling thread some time (about 4 ns per slot and endpoint);
     /// workers choose by the old snapshot meanwhile.
     pub fn reconfigure(&self, spec: ClusterSpec, now: Time) {
-        let _reload = self.reconfiguring.lock();
+        let mut plan = self.plan.lock();
+        plan.reconfigure(spec);
+        self.install(&plan, now);
+        drop(plan);
+        self.serve_if_waiting(now);
+    }
+
+    /// Puts into force what is configured and overridden. Those who wait are served by the caller, without the plan's lock.
+    pub(crate) fn install(&self, plan: &Plan, now: Time) {
         self.note_time(now);
+        let spec = plan.in_force();
+        let overrides = plan.by_position();
         let before = self.snapshot.load_full();
         let kept = kept_positions(&before.spec, &spec);
         let inheritance = Inheritance {
@@ -75,12 +93,16 @@ impl Cluster {
         let balancer = balance::build(&spec, inheritance);
 
         let mut roster = self.roster.lock();
-        let endpoints = roster.succeed(&before, &spec, &kept, &self.home, now);
-        let snapshot = Snapshot::new(spec, endpoints, balancer);
+        let next = Next {
+            spec: &spec,
+            overrides: &overrides,
+            kept: &kept,
+            now,
+        };
+        let endpoints = roster.succeed(&before, &next, &self.home);
+        let snapshot = Snapshot::new(spec, overrides, endpoints, balancer);
         roster.refresh(&snapshot, now);
         self.snapshot.store(Arc::new(snapshot));
-        drop(roster);
-        self.serve_if_waiting(now);
     }
 
     /// Lets time pass: ends ejections, advances slow start, makes trials due, grants slots that became free.
@@ -133,7 +155,31 @@ fn first_snapshot(spec: ClusterSpec, phase: u64, home: &Home) -> Snapshot {
         slots: None,
     };
     let balancer = balance::build(&spec, inheritance);
-    Snapshot::new(spec, endpoints, balancer)
+    let overrides = vec![EndpointOverrides::default(); spec.endpoints.len()];
+    Snapshot::new(spec, overrides, endpoints, balancer)
+}
+
+/// What comes into force.
+struct Next<'a> {
+    spec: &'a ClusterSpec,
+    /// By position, as `kept`.
+    overrides: &'a [EndpointOverrides],
+    /// Where an endpoint was before.
+    kept: &'a [Option<usize>],
+    now: Time,
+}
+
+impl Next<'_> {
+    fn service(&self, position: usize) -> Service {
+        self.overrides[position].service_over(&self.spec.endpoints[position])
+    }
+
+    /// Nothing is known of it. It warms up once it may be used.
+    fn new_condition(&self, position: usize) -> Condition {
+        let health = Health::at_first(self.spec.health.as_ref());
+        let weight = self.spec.endpoints[position].weight;
+        Condition::added(weight, health, self.spec.slow_start, self.now)
+    }
 }
 
 /// For every endpoint of `after`, where it was in `before`.
@@ -162,72 +208,74 @@ fn new_endpoint(spec: &EndpointSpec, seat: Seat, home: &Home) -> Arc<Endpoint> {
 
 impl Roster {
     /// Makes this the roster of `after` and returns its endpoints; who is not in it drains.
-    fn succeed(
-        &mut self,
-        before: &Snapshot,
-        after: &ClusterSpec,
-        kept: &[Option<usize>],
-        home: &Home,
-        now: Time,
-    ) -> Vec<Arc<Endpoint>> {
+    fn succeed(&mut self, before: &Snapshot, next: &Next<'_>, home: &Home) -> Vec<Arc<Endpoint>> {
         let mut old = self.take_members(before);
         let mut seats = Seats::default();
-        let mut endpoints = Vec::with_capacity(kept.len());
-        for (position, (spec, kept)) in after.endpoints.iter().zip(kept).enumerate() {
+        let mut endpoints = Vec::with_capacity(next.kept.len());
+        for (position, (spec, kept)) in next.spec.endpoints.iter().zip(next.kept).enumerate() {
             let member = kept
                 .and_then(|position| old[position].take())
                 .filter(|_| !fault::injected(Fault::ReloadForgets));
             let (endpoint, condition) = match member {
-                Some(member) => member.reweighed(spec),
+                Some(member) => member.carried_over(next, position),
                 None => (
-                    self.take_draining(spec)
+                    self.take_removed(spec)
                         .unwrap_or_else(|| new_endpoint(spec, seats.take(), home)),
-                    Condition::added(spec.weight, after.slow_start, now),
+                    next.new_condition(position),
                 ),
             };
             endpoint.place_at(position);
             endpoints.push(endpoint);
             self.conditions.push(condition);
         }
-        self.drain(old.into_iter().flatten());
+        self.remove(old.into_iter().flatten());
         endpoints
     }
 
     /// Empties the list of conditions.
     fn take_members(&mut self, before: &Snapshot) -> Vec<Option<Member>> {
         let conditions = std::mem::take(&mut self.conditions).into_iter();
-        let listed = before.endpoints.iter().zip(&before.spec.endpoints);
-        let members = listed.zip(conditions).map(|((endpoint, spec), condition)| {
+        let members = conditions.enumerate().map(|(position, condition)| {
             Some(Member {
-                endpoint: Arc::clone(endpoint),
+                endpoint: Arc::clone(&before.endpoints[position]),
                 condition,
-                spec: spec.clone(),
+                spec: before.spec.endpoints[position].clone(),
+                service: before.service(position),
             })
         });
         members.collect()
     }
 
     /// An endpoint that is added again while its last leases finish: its counts go on, so that its limit holds.
-    fn take_draining(&mut self, spec: &EndpointSpec) -> Option<Arc<Endpoint>> {
-        let index = self.draining.iter().position(|draining| {
-            draining.spec.name == spec.name && draining.spec.address == spec.address
+    fn take_removed(&mut self, spec: &EndpointSpec) -> Option<Arc<Endpoint>> {
+        let index = self.removed.iter().position(|removed| {
+            removed.spec.name == spec.name && removed.spec.address == spec.address
         })?;
-        Some(self.draining.swap_remove(index).endpoint)
+        Some(self.removed.swap_remove(index).endpoint)
     }
 
     /// Also those without a lease, until the next tick: a session that still chooses by the snapshot before may be
     /// about to take one.
-    fn drain(&mut self, removed: impl Iterator<Item = Member>) {
+    fn remove(&mut self, removed: impl Iterator<Item = Member>) {
         for member in removed {
             member.endpoint.detach();
-            self.draining.push(member);
+            self.removed.push(member);
         }
     }
 }
 
 impl Member {
-    fn reweighed(mut self, spec: &EndpointSpec) -> (Arc<Endpoint>, Condition) {
-        self.condition.reweigh(self.spec.weight, spec.weight);
+    fn carried_over(mut self, next: &Next<'_>, position: usize) -> (Arc<Endpoint>, Condition) {
+        let weight = next.spec.endpoints[position].weight;
+        let policy = next.spec.health.as_ref();
+        let moment = (next.spec.slow_start, next.now);
+        let condition = &mut self.condition;
+        condition.reweigh(self.spec.weight, weight);
+        match (self.service, next.service(position)) {
+            (_, Service::Disabled) => condition.leave_service(policy),
+            (Service::Disabled, _) => condition.enter_service(policy, weight, moment),
+            _ => condition.judge_under(policy, weight, moment),
+        }
         (self.endpoint, self.condition)
     }
 }

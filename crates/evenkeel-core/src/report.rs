@@ -5,13 +5,16 @@
 use std::sync::Arc;
 
 use crate::acquire::{Cluster, Request};
-use crate::cluster::EndpointSpec;
+use crate::cluster::{EndpointSpec, Failback};
 use crate::condition::{Condition, SHARE_SCALE, Standing};
+use crate::duty::Duty;
 use crate::endpoint::Endpoint;
+use crate::health::Judgement;
 use crate::lease::Failure;
+use crate::overrides::{EndpointOverrides, Service};
 use crate::retry::Candidates;
 use crate::roster::{Member, Roster};
-use crate::snapshot::Field;
+use crate::snapshot::{Field, Snapshot};
 use crate::tried::Tried;
 use crate::units::{Address, EndpointId, Time, Weight};
 
@@ -24,7 +27,13 @@ pub struct ClusterStatus {
     pub waiting: usize,
     /// The most that may wait.
     pub queue_max: usize,
-    /// In the order of the configuration; then those that drain.
+    /// Who has the work back once primaries have returned.
+    pub failback: Failback,
+    /// Who has, or had last, the work.
+    pub duty: Duty,
+    /// Backups have the work, though a primary is usable: the operator is to say when that ends ([`Cluster::fail_back`]).
+    pub awaits_failback: bool,
+    /// In the order of the configuration; then those that a reload has removed.
     pub endpoints: Vec<EndpointStatus>,
 }
 
@@ -41,7 +50,13 @@ pub struct EndpointStatus {
     pub state: EndpointState,
     /// Used only when no other is usable.
     pub backup: bool,
-    /// As configured.
+    /// What the operator has set, with the configured values.
+    pub overrides: EndpointOverrides,
+    /// Whether the operator lets it work.
+    pub service: Service,
+    /// What probes led to; `None` where nothing probes.
+    pub judgement: Option<Judgement>,
+    /// As configured, or as the operator has set it.
     pub weight: Weight,
     /// Between 0 and `weight`.
     pub effective_weight: u32,
@@ -73,10 +88,16 @@ pub enum EndpointState {
         /// When it returns.
         until: Time,
     },
-    /// Taken out by the operator.
+    /// Has a probe, and none has ended yet: gets nothing.
+    Unknown,
+    /// Probes failed: gets nothing.
+    Down,
+    /// The operator lets it finish what runs and gives it nothing new; it is probed.
+    Draining,
+    /// Taken out by the operator; it is not probed.
     Disabled,
     /// Removed by a reload; its leases are finishing.
-    Draining,
+    Removed,
 }
 
 /// The answer of [`Cluster::explain`].
@@ -101,8 +122,14 @@ pub enum Verdict {
     Usable(String),
     /// Its configured weight is 0.
     WeightZero,
+    /// The operator gives it nothing new.
+    Draining,
     /// Taken out by the operator.
     Disabled,
+    /// No probe of it has ended yet.
+    Unknown,
+    /// Probes found it down.
+    Down,
     /// Out, after failures in a row.
     Ejected {
         /// When it returns.
@@ -120,8 +147,10 @@ pub enum Verdict {
         /// When that is.
         next: Time,
     },
-    /// A backup, while another endpoint is usable.
+    /// A backup, while the primaries have the work.
     BackupIdle,
+    /// A primary, while the backups have the work until the operator says otherwise.
+    AwaitsFailback,
     /// This session has tried it, and another is left.
     AlreadyTried,
     /// It holds more than its bounded load.
@@ -133,22 +162,23 @@ impl Cluster {
     pub fn status(&self, _now: Time) -> ClusterStatus {
         let roster = self.roster.lock();
         let snapshot = self.snapshot.load();
-        let listed = snapshot.endpoints.iter().zip(&snapshot.spec.endpoints);
-        let present = listed
-            .zip(&roster.conditions)
-            .map(|((endpoint, spec), condition)| {
-                status_of(endpoint, spec, condition, state(spec, condition))
-            });
-        let draining = roster
-            .draining
+        let present =
+            (0..snapshot.len()).map(|position| present_status(&roster, &snapshot, position));
+        let removed = roster
+            .removed
             .iter()
             .filter(|member| member.endpoint.in_flight() > 0)
-            .map(draining_status);
+            .map(removed_status);
+        let awaits_failback =
+            roster.duty == Duty::Backups && roster.outlook(&snapshot, Duty::Primaries).usable;
         ClusterStatus {
             name: Arc::clone(&snapshot.spec.name),
             waiting: self.queue.len(),
             queue_max: snapshot.spec.queue_max,
-            endpoints: present.chain(draining).collect(),
+            failback: snapshot.spec.failback,
+            duty: roster.duty,
+            awaits_failback,
+            endpoints: present.chain(removed).collect(),
         }
     }
 
@@ -175,6 +205,8 @@ impl Cluster {
 
     /// What is left for a session that has tried `tried`, `repeats` of its attempts having been repetitions.
     pub fn candidates(&self, tried: &Tried, repeats: u32) -> Candidates {
+        // Not while the work passes from primaries to backups, when for a moment nobody is usable.
+        let _settled = self.roster.lock();
         let snapshot = self.snapshot.load();
         let usable = |&position: &usize| snapshot.is_usable(position);
         let mut positions = (0..snapshot.len()).filter(usable);
@@ -198,10 +230,18 @@ fn preview(field: &Field<'_>) -> Option<usize> {
     }
 }
 
-fn state(spec: &EndpointSpec, condition: &Condition) -> EndpointState {
-    if spec.disabled {
-        return EndpointState::Disabled;
+/// What is strongest of all that can be said: the operator's word, then probes, then what sessions found.
+fn state(service: Service, spec: &EndpointSpec, condition: &Condition) -> EndpointState {
+    match (service, condition.health().judgement()) {
+        (Service::Disabled, _) => EndpointState::Disabled,
+        (Service::Draining, _) => EndpointState::Draining,
+        (Service::InService, Some(Judgement::Down)) => EndpointState::Down,
+        (Service::InService, Some(Judgement::Unknown)) => EndpointState::Unknown,
+        (Service::InService, Some(Judgement::Up) | None) => state_by_sessions(spec, condition),
     }
+}
+
+fn state_by_sessions(spec: &EndpointSpec, condition: &Condition) -> EndpointState {
     match condition.standing() {
         Standing::Ejected { until } => EndpointState::Ejected { until },
         _ if condition.fade().is_floored() && spec.weight > Weight::ZERO => EndpointState::OnTrial,
@@ -210,28 +250,35 @@ fn state(spec: &EndpointSpec, condition: &Condition) -> EndpointState {
     }
 }
 
-fn draining_status(member: &Member) -> EndpointStatus {
-    let Member {
-        endpoint,
-        condition,
-        spec,
-    } = member;
-    status_of(endpoint, spec, condition, EndpointState::Draining)
+fn present_status(roster: &Roster, snapshot: &Snapshot, position: usize) -> EndpointStatus {
+    let spec = &snapshot.spec.endpoints[position];
+    let condition = &roster.conditions[position];
+    let service = snapshot.service(position);
+    let status = status_of(&snapshot.endpoints[position], spec, condition);
+    EndpointStatus {
+        state: state(service, spec, condition),
+        overrides: snapshot.overrides[position],
+        service,
+        ..status
+    }
 }
 
-fn status_of(
-    endpoint: &Endpoint,
-    spec: &EndpointSpec,
-    condition: &Condition,
-    state: EndpointState,
-) -> EndpointStatus {
+fn removed_status(member: &Member) -> EndpointStatus {
+    status_of(&member.endpoint, &member.spec, &member.condition)
+}
+
+/// Of an endpoint that is in no present snapshot; for another one, the rest is filled in.
+fn status_of(endpoint: &Endpoint, spec: &EndpointSpec, condition: &Condition) -> EndpointStatus {
     let totals = endpoint.totals();
     EndpointStatus {
         id: endpoint.id(),
         name: Arc::clone(endpoint.name()),
         address: endpoint.address().clone(),
-        state,
+        state: EndpointState::Removed,
         backup: spec.backup,
+        overrides: EndpointOverrides::default(),
+        service: Service::Draining,
+        judgement: condition.health().judgement(),
         weight: spec.weight,
         effective_weight: condition.fade().effective(),
         in_flight: endpoint.in_flight(),
@@ -256,13 +303,15 @@ fn verdict_on_chosen(roster: &Roster, field: &Field<'_>, position: usize) -> Ver
 }
 
 fn verdict(roster: &Roster, field: &Field<'_>, position: usize) -> Verdict {
-    let spec = &field.snapshot.spec.endpoints[position];
-    if spec.disabled {
+    let snapshot = field.snapshot;
+    if snapshot.service(position) == Service::Disabled {
         Verdict::Disabled
-    } else if spec.weight == Weight::ZERO {
+    } else if snapshot.service(position) == Service::Draining {
+        Verdict::Draining
+    } else if snapshot.spec.endpoints[position].weight == Weight::ZERO {
         Verdict::WeightZero
-    } else if !field.snapshot.is_usable(position) {
-        verdict_on_unusable(&roster.conditions[position])
+    } else if !snapshot.is_usable(position) {
+        verdict_on_unusable(snapshot, &roster.conditions[position], position)
     } else if field.share(position) == 0 && field.is_any_open() {
         Verdict::OnTrial {
             next: roster.conditions[position].fade().next_trial(),
@@ -298,9 +347,12 @@ fn verdict_on_fallback(field: &Field<'_>, position: usize) -> Verdict {
     ))
 }
 
-fn verdict_on_unusable(condition: &Condition) -> Verdict {
-    match condition.standing() {
-        Standing::Ejected { until } => Verdict::Ejected { until },
-        _ => Verdict::BackupIdle,
+fn verdict_on_unusable(snapshot: &Snapshot, condition: &Condition, position: usize) -> Verdict {
+    match (condition.health().judgement(), condition.standing()) {
+        (Some(Judgement::Down), _) => Verdict::Down,
+        (Some(Judgement::Unknown), _) => Verdict::Unknown,
+        (_, Standing::Ejected { until }) => Verdict::Ejected { until },
+        _ if snapshot.spec.endpoints[position].backup => Verdict::BackupIdle,
+        _ => Verdict::AwaitsFailback,
     }
 }

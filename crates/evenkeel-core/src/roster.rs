@@ -4,11 +4,15 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{EjectionPolicy, EndpointSpec, WhenNone};
+use crate::cluster::{ClusterSpec, EjectionPolicy, EndpointSpec};
 use crate::condition::Condition;
+use crate::duty::{Duty, DutyPolicy, Outlook, Tier};
 use crate::endpoint::Endpoint;
 use crate::fault::{self, Fault};
+use crate::health::{Health, HealthChange, ProbeResult};
+use crate::kept::KeptEndpoint;
 use crate::lease::{Failure, LeaseKind};
+use crate::overrides::Service;
 use crate::snapshot::{Field, Shares, Snapshot};
 use crate::units::{Time, Weight};
 
@@ -18,7 +22,9 @@ pub(crate) struct Roster {
     /// By position in the present snapshot.
     pub(crate) conditions: Vec<Condition>,
     /// Removed by a reload and not finished. As many as there are leases on them, at the most.
-    pub(crate) draining: Vec<Member>,
+    pub(crate) removed: Vec<Member>,
+    /// Who had the work last. Manual failback goes by it.
+    pub(crate) duty: Duty,
 }
 
 /// An endpoint with everything the cluster knows of it, between two snapshots or after its last one.
@@ -26,19 +32,7 @@ pub(crate) struct Member {
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) condition: Condition,
     pub(crate) spec: EndpointSpec,
-}
-
-/// Which endpoints share the work at this moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tier {
-    /// The ordinary ones.
-    Primaries,
-    /// No primary is usable. (A full one is: sessions wait for it, as in HAProxy.)
-    Backups,
-    /// None is usable, and `when_none` says to use all that the operator has not taken out.
-    Everyone,
-    /// None is usable.
-    Nobody,
+    pub(crate) service: Service,
 }
 
 impl Roster {
@@ -70,13 +64,47 @@ impl Roster {
         }
     }
 
+    /// A probe ended; says so if that changes the judgement.
+    pub(crate) fn probed(
+        &mut self,
+        snapshot: &Snapshot,
+        position: usize,
+        result: ProbeResult,
+        now: Time,
+    ) -> Option<HealthChange> {
+        if snapshot.service(position) == Service::Disabled {
+            return None;
+        }
+        let ClusterSpec {
+            health, slow_start, ..
+        } = &snapshot.spec;
+        let weight = snapshot.spec.endpoints[position].weight;
+        let condition = self.conditions.get_mut(position)?;
+        let change = condition.probed(result, health.as_ref()?, weight, (*slow_start, now))?;
+        self.refresh(snapshot, now);
+        Some(change)
+    }
+
+    /// What another process knew of the endpoint at that address.
+    pub(crate) fn restore(&mut self, snapshot: &Snapshot, kept: &KeptEndpoint, now: Time) {
+        let mut endpoints = snapshot.spec.endpoints.iter();
+        let found = endpoints.position(|e| e.name == kept.name && e.address == kept.address);
+        if let Some(position) = found
+            && snapshot.service(position) != Service::Disabled
+        {
+            let weight = snapshot.spec.endpoints[position].weight;
+            let every = snapshot.spec.trials.every;
+            self.conditions[position].restore(kept, weight, every, now);
+        }
+    }
+
     /// Ends ejections, advances slow start, forgets removed endpoints that have finished.
     pub(crate) fn pass_time(&mut self, snapshot: &Snapshot, now: Time) {
         for condition in &mut self.conditions {
             condition.pass_time(snapshot.spec.slow_start, now);
         }
-        self.draining
-            .retain(|draining| draining.endpoint.in_flight() > 0);
+        self.removed
+            .retain(|removed| removed.endpoint.in_flight() > 0);
         self.refresh(snapshot, now);
     }
 
@@ -107,8 +135,10 @@ impl Roster {
     }
 
     /// Works out every share anew. 4,096 endpoints take some microseconds, a few times a second unless much fails.
-    pub(crate) fn refresh(&self, snapshot: &Snapshot, now: Time) {
+    pub(crate) fn refresh(&mut self, snapshot: &Snapshot, now: Time) {
         let tier = self.tier(snapshot);
+        self.duty = tier.duty().unwrap_or(self.duty);
+        self.retire(snapshot, tier);
         let all_floored = self.all_floored(snapshot, tier);
         let mut total = 0;
         let mut next_trial = Time::NEVER;
@@ -126,6 +156,16 @@ impl Roster {
         snapshot.set_next_trial(next_trial);
         if let Some(rotation) = snapshot.balancer.rotation() {
             rotation.lock().rescale(total);
+        }
+    }
+
+    /// Takes the shares of those who do not work any more, before others get theirs: primaries and backups never have
+    /// shares at the same moment. (Whoever finds nobody in between looks again: `Cluster::acquire_in_line`.)
+    fn retire(&self, snapshot: &Snapshot, tier: Tier) {
+        for position in 0..snapshot.len() {
+            if !self.is_member(snapshot, tier, position) {
+                snapshot.set_shares(position, Shares::default());
+            }
         }
     }
 
@@ -166,34 +206,38 @@ impl Roster {
     }
 
     fn tier(&self, snapshot: &Snapshot) -> Tier {
-        let mut tier = Tier::Nobody;
+        let policy = DutyPolicy {
+            failback: snapshot.spec.failback,
+            when_none: snapshot.spec.when_none,
+        };
+        self.duty
+            .decide(policy, |duty| self.outlook(snapshot, duty))
+    }
+
+    pub(crate) fn outlook(&self, snapshot: &Snapshot, duty: Duty) -> Outlook {
+        let mut outlook = Outlook::default();
         for (position, spec) in snapshot.spec.endpoints.iter().enumerate() {
-            if !self.is_usable(spec, position) {
-                continue;
+            if Duty::of(spec) == duty && is_in_service(spec) {
+                outlook.in_service = true;
+                outlook.usable |= self.conditions[position].is_usable();
+                outlook.unknown |= self.conditions[position].health() == Health::Unknown;
             }
-            if !spec.backup {
-                return Tier::Primaries;
-            }
-            tier = Tier::Backups;
         }
-        match (tier, snapshot.spec.when_none) {
-            (Tier::Nobody, WhenNone::UseAll) => Tier::Everyone,
-            _ => tier,
-        }
+        outlook
     }
 
     fn is_member(&self, snapshot: &Snapshot, tier: Tier, position: usize) -> bool {
         let spec = &snapshot.spec.endpoints[position];
         match tier {
-            Tier::Primaries => !spec.backup && self.is_usable(spec, position),
-            Tier::Backups => spec.backup && self.is_usable(spec, position),
+            Tier::Usable(duty) => Duty::of(spec) == duty && self.is_usable(spec, position),
+            Tier::AllOf(duty) => Duty::of(spec) == duty && is_in_service(spec),
             Tier::Everyone => is_in_service(spec),
             Tier::Nobody => false,
         }
     }
 
     fn is_usable(&self, spec: &EndpointSpec, position: usize) -> bool {
-        is_in_service(spec) && !self.conditions[position].is_ejected()
+        is_in_service(spec) && self.conditions[position].is_usable()
     }
 
     /// Whether effective weight has nothing to say, because every endpoint of the tier is at 0.

@@ -11,15 +11,19 @@ use crate::cluster::{ClusterSpec, EndpointSpec};
 use crate::counts::Counts;
 use crate::endpoint::{Endpoint, NO_LIMIT};
 use crate::fault::{self, Fault};
+use crate::overrides::{EndpointOverrides, Service};
 use crate::stripe::{Handle, Stripe};
 use crate::tried::Tried;
 use crate::units::{EndpointId, HashKey, Time};
 
 /// A cluster as one reload left it.
 pub(crate) struct Snapshot {
+    /// What is in force: as configured, with the operator's overrides in it.
     pub(crate) spec: ClusterSpec,
     /// In the order of the specification, as everything here that is indexed by position.
     pub(crate) endpoints: Vec<Arc<Endpoint>>,
+    /// What the operator has set.
+    pub(crate) overrides: Vec<EndpointOverrides>,
     pub(crate) balancer: Box<dyn Balancer>,
     /// By stripe, and then by position.
     handles: Vec<Arc<Handle>>,
@@ -41,6 +45,7 @@ impl Snapshot {
     /// With all shares 0: the roster fills them in.
     pub(crate) fn new(
         spec: ClusterSpec,
+        overrides: Vec<EndpointOverrides>,
         endpoints: Vec<Arc<Endpoint>>,
         balancer: Box<dyn Balancer>,
     ) -> Self {
@@ -61,8 +66,18 @@ impl Snapshot {
             limits,
             spec,
             endpoints,
+            overrides,
             balancer,
         }
+    }
+
+    pub(crate) fn position_of(&self, id: EndpointId) -> Option<usize> {
+        self.ids.iter().position(|&other| other == id)
+    }
+
+    /// Whether the operator lets an endpoint work.
+    pub(crate) fn service(&self, position: usize) -> Service {
+        self.overrides[position].service_over(&self.spec.endpoints[position])
     }
 
     pub(crate) const fn len(&self) -> usize {

@@ -19,8 +19,8 @@ use crate::fault::{Fault, inject};
 use crate::units::{Address, EndpointId, HashKey, Time, Weight};
 use crate::{
     Acquired, Balance, Cluster, ClusterSpec, ClusterStatus, EjectionPolicy, EndpointSpec,
-    EndpointState, EndpointStatus, Failure, HashPolicy, Lease, Outcome, Refusal, Request, Ticket,
-    TrialPolicy, Tried, Waiter, WhenNone,
+    EndpointState, EndpointStatus, Failback, Failure, HashPolicy, Lease, Outcome, Refusal, Request,
+    Ticket, TrialPolicy, Tried, Waiter, WhenNone,
 };
 
 macro_rules! ensure {

@@ -17,8 +17,10 @@ enum Standing {
     Serving,
     /// At effective weight 0.
     OnTrial,
-    /// Out.
+    /// Out, after failures in a row.
     Ejected,
+    /// Out, after failed probes.
+    Down,
 }
 
 /// Something to tell.
@@ -31,6 +33,7 @@ enum Change {
     Faded {
         last_failure: &'static str,
     },
+    Down,
     Returned,
 }
 
@@ -73,6 +76,7 @@ impl Watch {
             // From ejection to trials is one step on the way back, not a new fault.
             (Standing::Ejected, Standing::OnTrial) => None,
             (_, Standing::OnTrial) => Some(Change::Faded { last_failure }),
+            (_, Standing::Down) => Some(Change::Down),
             (_, Standing::Serving) => Some(Change::Returned),
         }
     }
@@ -82,10 +86,13 @@ fn standing(state: EndpointState) -> Standing {
     match state {
         EndpointState::Ejected { .. } => Standing::Ejected,
         EndpointState::OnTrial => Standing::OnTrial,
+        EndpointState::Down => Standing::Down,
         EndpointState::Up
         | EndpointState::SlowStart
+        | EndpointState::Unknown
         | EndpointState::Disabled
-        | EndpointState::Draining => Standing::Serving,
+        | EndpointState::Draining
+        | EndpointState::Removed => Standing::Serving,
     }
 }
 
@@ -120,14 +127,15 @@ fn tell(cluster: &str, endpoint: &str, change: &Change) {
                 "endpoint on trial: its effective weight has come down to 0"
             );
         }
+        Change::Down => tracing::warn!(cluster, endpoint, "endpoint down: its probes fail"),
         Change::Returned => tracing::info!(cluster, endpoint, "endpoint returned"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::Failure;
     use evenkeel_core::units::{Address, Weight};
+    use evenkeel_core::{Duty, EndpointOverrides, Failback, Failure, Service};
 
     use super::*;
 
@@ -138,6 +146,9 @@ mod tests {
             address: Address::Ip("10.0.0.11:3306".parse().unwrap()),
             state,
             backup: false,
+            overrides: EndpointOverrides::default(),
+            service: Service::InService,
+            judgement: None,
             weight: Weight::ONE,
             effective_weight: 0,
             in_flight: 0,
@@ -151,6 +162,9 @@ mod tests {
             name: Arc::from("web"),
             waiting: 0,
             queue_max: 0,
+            failback: Failback::Auto,
+            duty: Duty::Primaries,
+            awaits_failback: false,
             endpoints: vec![endpoint],
         };
         watch

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel_core::units::{Address, HashKey, Time, Weight};
 use evenkeel_core::{
-    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, HashPolicy, Outcome, Request,
+    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, Failback, HashPolicy, Outcome, Request,
     TrialPolicy, Tried, WhenNone,
 };
 use fastrand::Rng;
@@ -301,6 +301,8 @@ fn spec(balance: Balance) -> ClusterSpec {
         slow_start: Duration::ZERO,
         queue_max: 0,
         when_none: WhenNone::Fail,
+        health: None,
+        failback: Failback::Auto,
     }
 }
 

@@ -59,7 +59,7 @@ fn a_removed_endpoint_drains() {
         .cluster
         .reconfigure(cluster_spec(vec![endpoint("b", 1)]), world.now);
     assert_eq!(world.visited(3), "bbb");
-    assert_eq!(world.status("a").state, EndpointState::Draining);
+    assert_eq!(world.status("a").state, EndpointState::Removed);
     two.established(world.now);
     world.fail(two);
     assert_eq!(world.status("a").in_flight, 1);

@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 
 use crate::units::{Address, HashKey, Time, Weight};
 use crate::{
-    Acquired, Balance, Cluster, ClusterSpec, EjectionPolicy, EndpointSpec, EndpointStatus, Failure,
-    Lease, Outcome, Refusal, Request, Ticket, TrialPolicy, Tried, Waiter, WhenNone,
+    Acquired, Balance, Cluster, ClusterSpec, EjectionPolicy, EndpointSpec, EndpointStatus,
+    Failback, Failure, Lease, Outcome, Refusal, Request, Ticket, TrialPolicy, Tried, Waiter,
+    WhenNone,
 };
 
 /// An endpoint whose address follows from its name.
@@ -61,6 +62,8 @@ pub(crate) fn cluster_spec(endpoints: Vec<EndpointSpec>) -> ClusterSpec {
         slow_start: Duration::ZERO,
         queue_max: 100,
         when_none: WhenNone::Fail,
+        health: None,
+        failback: Failback::Auto,
     }
 }
 

@@ -40,7 +40,7 @@ impl Simulation {
                 says == (shadow.held, shadow.leases),
                 "{says:?} instead of {shadow:?}"
             );
-            let drains = endpoint.state == EndpointState::Draining;
+            let drains = endpoint.state == EndpointState::Removed;
             ensure!(
                 drains || endpoint.effective_weight == shadow.effective,
                 "effective weight {} instead of {shadow:?}",
@@ -272,7 +272,7 @@ impl Simulation {
     pub(super) fn weight_of(&self, id: EndpointId) -> Option<u32> {
         let status = self.status();
         let endpoint = status.endpoints.iter().find(|endpoint| endpoint.id == id)?;
-        (endpoint.state != EndpointState::Draining).then_some(endpoint.weight.get())
+        (endpoint.state != EndpointState::Removed).then_some(endpoint.weight.get())
     }
 
     /// A new configured weight changes the effective one; by how much is for tests of its own to say. It is as configured

@@ -25,6 +25,8 @@ pub(super) fn random_spec(rng: &mut Rng, seed: u64) -> ClusterSpec {
         } else {
             WhenNone::UseAll
         },
+        health: None,
+        failback: Failback::Auto,
     }
 }
 

@@ -337,6 +337,12 @@ fn describe(verdict: &Verdict, now: Time) -> (&'static str, String) {
             "its weight is 0: it gets no new work".to_owned(),
         ),
         Verdict::Disabled => ("disabled", "an operator took it out".to_owned()),
+        Verdict::Draining => (
+            "draining",
+            "an operator lets it finish what runs, and nothing more".to_owned(),
+        ),
+        Verdict::Unknown => ("unknown", "no probe of it has passed yet".to_owned()),
+        Verdict::Down => ("down", "its probes fail".to_owned()),
         Verdict::Ejected { until } => (
             "ejected",
             format!(
@@ -356,7 +362,12 @@ fn describe(verdict: &Verdict, now: Time) -> (&'static str, String) {
         ),
         Verdict::BackupIdle => (
             "backup-idle",
-            "a backup: used only when no other is usable".to_owned(),
+            "a backup: used only when no primary is usable".to_owned(),
+        ),
+        Verdict::AwaitsFailback => (
+            "awaits-failback",
+            "the backups have taken over, and keep the work until an operator gives it back"
+                .to_owned(),
         ),
         Verdict::AlreadyTried => ("already-tried", "was tried before".to_owned()),
         Verdict::OverBoundedLoad => (
@@ -373,8 +384,11 @@ pub fn state_code(state: EndpointState) -> &'static str {
         EndpointState::SlowStart => "slow-start",
         EndpointState::OnTrial => "on-trial",
         EndpointState::Ejected { .. } => "ejected",
+        EndpointState::Unknown => "unknown",
+        EndpointState::Down => "down",
         EndpointState::Disabled => "disabled",
         EndpointState::Draining => "draining",
+        EndpointState::Removed => "removed",
     }
 }
 
@@ -403,6 +417,7 @@ mod tests {
     use std::sync::Arc;
 
     use evenkeel_core::units::{Address, EndpointId, Weight};
+    use evenkeel_core::{Duty, EndpointOverrides, Failback, Service};
 
     use super::*;
 
@@ -415,6 +430,9 @@ mod tests {
                 until: Time::from_micros(9_500_000),
             },
             backup: false,
+            overrides: EndpointOverrides::default(),
+            service: Service::InService,
+            judgement: None,
             weight: Weight::new(3).unwrap(),
             effective_weight: 0,
             in_flight: 2,
@@ -456,6 +474,9 @@ mod tests {
             name: Arc::from("databases"),
             waiting: 0,
             queue_max: 0,
+            failback: Failback::Auto,
+            duty: Duty::Primaries,
+            awaits_failback: false,
             endpoints: Vec::new(),
         };
         let report = RouteReport::new("mysql", &cluster, &explanation, Time::ZERO);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, TrialPolicy, WhenNone};
+use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
     LogFormat, ProcessSettings, Settings, Splice,
@@ -60,6 +60,8 @@ fn cluster(endpoints: &[(&str, SocketAddr)]) -> ClusterSettings {
             slow_start: Duration::ZERO,
             queue_max: 1000,
             when_none: WhenNone::Fail,
+            health: None,
+            failback: Failback::Auto,
         },
         key: None,
         connect_timeout: PATIENCE,

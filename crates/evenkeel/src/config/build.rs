@@ -173,6 +173,8 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
         slow_start: limit(&[&written.slow_start], None).unwrap_or(Duration::ZERO),
         queue_max: count(&written.queue_max, QUEUE_MAX),
         when_none: or(&written.when_none, evenkeel_core::WhenNone::default()),
+        health: None,
+        failback: evenkeel_core::Failback::default(),
     })
 }
 

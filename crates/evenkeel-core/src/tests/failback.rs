@@ -1,0 +1,150 @@
+//! Manual failback: a primary that comes and goes does not split the work; and what another process kept of a cluster.
+
+use super::world::{World, backup, cluster_spec, endpoint};
+use crate::units::Weight;
+use crate::{
+    ClusterSpec, Duty, EndpointState, Failback, FailbackRefusal, HealthPolicy, Judgement, Override,
+    ProbeResult, Refusal, Request, Tried, Verdict,
+};
+
+/// One primary, one backup; a single probe changes the judgement.
+fn manual() -> ClusterSpec {
+    ClusterSpec {
+        health: Some(HealthPolicy { rise: 1, fall: 1 }),
+        failback: Failback::Manual,
+        ..cluster_spec(vec![endpoint("a", 1), backup("b")])
+    }
+}
+
+fn probe(world: &World, name: &str, result: ProbeResult) {
+    let id = world.status(name).id;
+    world.cluster.probed(id, result, world.now);
+}
+
+/// Both are up.
+fn world() -> World {
+    let world = World::new(manual());
+    probe(&world, "a", ProbeResult::Passed);
+    probe(&world, "b", ProbeResult::Passed);
+    world
+}
+
+/// It was down, is up again, and gets nothing until the operator says so.
+#[test]
+fn a_primary_that_returns_waits_for_the_operator() {
+    let mut world = world();
+    assert_eq!(world.visited(2), "aa");
+    probe(&world, "a", ProbeResult::Failed);
+    probe(&world, "a", ProbeResult::Passed);
+    assert_eq!(world.visited(2), "bb");
+    assert!(world.cluster.status(world.now).awaits_failback);
+    assert_eq!(world.status("a").state, EndpointState::Up);
+    assert_eq!(world.cluster.fail_back(world.now), Ok(()));
+    assert_eq!(world.visited(2), "aa");
+}
+
+/// The primary has not been given the work, but somebody has to do it.
+#[test]
+fn a_primary_takes_over_when_the_backups_are_down() {
+    let mut world = world();
+    probe(&world, "a", ProbeResult::Failed);
+    probe(&world, "a", ProbeResult::Passed);
+    probe(&world, "b", ProbeResult::Failed);
+    probe(&world, "b", ProbeResult::Passed);
+    assert_eq!(world.visited(2), "aa");
+}
+
+/// To nobody who cannot take it, and not twice.
+#[test]
+fn a_failback_that_cannot_be_says_why() {
+    let world = world();
+    let fail_back = || world.cluster.fail_back(world.now);
+    assert_eq!(fail_back(), Err(FailbackRefusal::OnDuty));
+    probe(&world, "a", ProbeResult::Failed);
+    assert_eq!(fail_back(), Err(FailbackRefusal::NoPrimaryUsable));
+}
+
+/// The backup's first probe was quicker: it does not keep the work for that.
+#[test]
+fn at_a_start_the_primaries_are_waited_for() {
+    let mut world = World::new(manual());
+    probe(&world, "b", ProbeResult::Passed);
+    assert_eq!(world.refusal(), Refusal::NoEndpoint);
+    probe(&world, "a", ProbeResult::Passed);
+    assert_eq!(world.visited(2), "aa");
+}
+
+/// A reload is no failback; one that makes failback automatic is.
+#[test]
+fn a_reload_is_no_failback() {
+    let mut world = world();
+    probe(&world, "a", ProbeResult::Failed);
+    probe(&world, "a", ProbeResult::Passed);
+    world.cluster.reconfigure(manual(), world.now);
+    assert_eq!(world.visited(2), "bb");
+    let automatic = ClusterSpec {
+        failback: Failback::Auto,
+        ..manual()
+    };
+    world.cluster.reconfigure(automatic, world.now);
+    assert_eq!(world.visited(2), "aa");
+}
+
+/// The primary is told what it waits for, the backup what it stands by for.
+#[test]
+fn the_dry_run_tells_who_is_on_duty() {
+    let world = world();
+    let verdict_on = |name: &str| {
+        let request = Request {
+            key: None,
+            tried: &Tried::default(),
+            waiter: None,
+        };
+        let explanation = world.cluster.explain(&request, world.now);
+        let mut verdicts = explanation.verdicts.into_iter();
+        verdicts.find(|(_, other, _)| &**other == name).unwrap().2
+    };
+    assert_eq!(verdict_on("b"), Verdict::BackupIdle);
+    probe(&world, "a", ProbeResult::Failed);
+    probe(&world, "a", ProbeResult::Passed);
+    assert_eq!(verdict_on("a"), Verdict::AwaitsFailback);
+}
+
+/// A successor knows who is down, what the operator said, and who has the work.
+#[test]
+fn a_successor_takes_over_what_was_known() {
+    let world = world();
+    probe(&world, "a", ProbeResult::Failed);
+    probe(&world, "a", ProbeResult::Passed);
+    let double = Override::Weight(Weight::new(2).unwrap());
+    let set = world.cluster.override_endpoint("b", double, world.now);
+    assert_eq!(set, Ok(()));
+
+    let kept = world.cluster.export();
+    let mut successor = World::new(manual());
+    successor.cluster.import(&kept, successor.now);
+
+    assert_eq!(successor.visited(2), "bb");
+    assert_eq!(successor.status("b").weight.get(), 2);
+    assert_eq!(successor.status("a").judgement, Some(Judgement::Up));
+    assert_eq!(successor.cluster.export(), kept);
+}
+
+/// A file that was changed while nothing ran beats what was kept.
+#[test]
+fn a_successor_with_another_weight_drops_the_override() {
+    let world = world();
+    let double = Override::Weight(Weight::new(2).unwrap());
+    let set = world.cluster.override_endpoint("a", double, world.now);
+    assert_eq!(set, Ok(()));
+
+    let kept = world.cluster.export();
+    let successor = World::new(ClusterSpec {
+        endpoints: vec![endpoint("a", 5), backup("b")],
+        ..manual()
+    });
+    successor.cluster.import(&kept, successor.now);
+
+    assert_eq!(successor.status("a").weight.get(), 5);
+    assert_eq!(kept.duty, Duty::Primaries);
+}
