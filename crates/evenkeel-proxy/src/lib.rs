@@ -4,6 +4,7 @@
 //! `upstream`, and the reactor's `pump`. The way is told in `docs/life-of-a-request.md`.
 
 mod capacity;
+mod changes;
 pub mod control;
 mod crew;
 mod kernel;
@@ -19,6 +20,7 @@ mod tier;
 mod upstream;
 mod worker;
 
+pub use changes::{Change, Changes, Deferred};
 pub use evenkeel_reactor::{Origin, PATH_BYTES_MAX};
 pub use listener::Holder;
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus, StartError};

@@ -14,6 +14,7 @@ use evenkeel_core::units::Time;
 use evenkeel_core::{Cluster, ClusterSpec};
 use evenkeel_reactor::{Listener, Mail};
 
+use crate::changes::Changes;
 use crate::listener::{
     Bound, Counts, ListenerState, Source, ToBind, bind_all, sources, stream_options,
 };
@@ -45,23 +46,29 @@ impl Proxy {
     /// Goes over to other settings. When this returns, every new session is served by them; those that run go on as they were
     /// accepted. Blocks for as long as it takes to bind sockets and to build tables: not for a worker's thread.
     ///
-    /// What takes a restart (`workers`, `splice_pipes_max`, `control_socket`) stays as it is.
+    /// What takes a restart stays as it is, and is named in the answer.
     ///
     /// # Errors
     ///
     /// See [`ReloadError`]; nothing has changed then.
-    pub fn reload(&self, settings: Settings) -> Result<(), ReloadError> {
+    pub fn reload(&self, settings: Settings) -> Result<Changes, ReloadError> {
         let _turn = ReloadTurn::take(&self.reloading)?;
         if self.is_stopping() {
             return Err(ReloadError::Stopping);
         }
         let before = self.present.load_full();
+        let changes = Changes::between(&before.settings, &settings);
         let settings = with_what_takes_a_restart(settings, &before.settings);
-        if settings == *before.settings {
-            return Ok(());
+        if settings != *before.settings {
+            self.go_over(&before, settings)?;
         }
+        Ok(changes)
+    }
+
+    /// First what can fail, then the rest.
+    fn go_over(&self, before: &Present, settings: Settings) -> Result<(), StartError> {
         let now = self.now();
-        let successors = self.successors(&before, &settings.clusters, now);
+        let successors = self.successors(before, &settings.clusters, now);
         let tiers: Vec<_> = successors
             .iter()
             .map(|successor| Arc::clone(&successor.tier))
@@ -74,14 +81,14 @@ impl Proxy {
         for successor in successors {
             successor.take_effect(now);
         }
-        let mut listeners = Succession::new(&before, bound);
+        let mut listeners = Succession::new(before, bound);
         for ((listener, route), source) in settings.listeners.iter().zip(routes).zip(sources) {
             listeners.succeed(listener, route, source, self);
         }
         let (listeners, next_number) = self.relisten(listeners);
         self.present.store(Arc::new(Present {
             version: before.version + 1,
-            leaving: leaving(&before, &tiers),
+            leaving: leaving(before, &tiers),
             settings: Arc::new(settings),
             listeners,
             tiers,

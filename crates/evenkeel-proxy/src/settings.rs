@@ -11,6 +11,9 @@ use evenkeel_core::ClusterSpec;
 use evenkeel_core::units::Address;
 pub use evenkeel_reactor::Splice;
 
+#[cfg(test)]
+pub(crate) mod sample;
+
 /// Everything that one process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

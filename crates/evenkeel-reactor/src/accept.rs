@@ -28,9 +28,6 @@ pub(crate) trait Reception {
 
     /// A listener rests: there is no room, or no descriptor left.
     fn rested(&mut self, listener: u32);
-
-    /// A listener is about to be closed: it has accepted its last connection.
-    fn closed(&mut self, listener: u32);
 }
 
 /// What a handler wants of its worker's listeners.
@@ -164,9 +161,6 @@ impl Acceptors {
 pub(crate) fn close(mut acceptors: Vec<Acceptor>, now: Moment, reception: &mut impl Reception) {
     for acceptor in &mut acceptors {
         acceptor.accept_last(now, reception);
-    }
-    for acceptor in acceptors {
-        reception.closed(acceptor.number);
     }
 }
 

@@ -58,7 +58,7 @@ pub trait Handler {
     /// of descriptors.
     fn rested(&mut self, turn: &mut Turn<'_>, listener: u32);
 
-    /// A listener has accepted its last connection, and is closed.
+    /// A listener that was to be closed has accepted its last connection.
     fn closed(&mut self, listener: u32);
 
     /// One of a connection's sockets has become ready.
@@ -370,6 +370,7 @@ impl<H: Handler> Worker<H> {
                 Order::Close(number) => {
                     let acceptors = self.acceptors.take(number);
                     self.close(acceptors);
+                    self.handler.closed(number);
                 }
                 Order::Lend(to) => drop(to.try_send(self.acceptors.lend())),
                 Order::LeaveFiles => self.acceptors.leave_files(),
@@ -422,10 +423,6 @@ impl<H: Handler> Reception for Worker<H> {
 
     fn rested(&mut self, listener: u32) {
         self.visit_all(|handler, turn, _| handler.rested(turn, listener));
-    }
-
-    fn closed(&mut self, listener: u32) {
-        self.handler.closed(listener);
     }
 }
 

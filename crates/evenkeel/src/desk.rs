@@ -94,7 +94,7 @@ impl Desk {
             accepted: listener.accepted,
             ended: counters
                 .listener(&listener.name)
-                .map(EndedReport::from)
+                .map(|tally| EndedReport::from(&*tally))
                 .unwrap_or_default(),
         };
         self.proxy.listeners().into_iter().map(report).collect()
@@ -108,7 +108,9 @@ impl Desk {
             .into_iter()
             .map(|cluster| cluster.status(now));
         clusters
-            .map(|status| ClusterReport::new(&status, counters.cluster(&status.name), now))
+            .map(|status| {
+                ClusterReport::new(&status, counters.cluster(&status.name).as_deref(), now)
+            })
             .collect()
     }
 

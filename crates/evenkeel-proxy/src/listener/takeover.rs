@@ -93,12 +93,8 @@ fn neighbours(bind: &Address, leaving: &[Held]) -> Neighbours {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use evenkeel_reactor::Splice;
-
     use super::*;
-    use crate::settings::ListenerTimeouts;
+    use crate::settings::sample::listener;
 
     fn held(name: &str, asked_for: &str, address: &str) -> Held {
         Held {
@@ -110,19 +106,8 @@ mod tests {
 
     fn wanted(name: &str, bind: &str) -> ListenerSettings {
         ListenerSettings {
-            name: name.into(),
             bind: Address::Ip(bind.parse().unwrap()),
-            permissions: 0,
-            to: "cluster".into(),
-            timeouts: ListenerTimeouts {
-                idle: None,
-                half_closed: None,
-                preread: Duration::ZERO,
-                dead_peer: None,
-            },
-            splice: Splice::Auto,
-            failure_reply: None,
-            empty_reply: None,
+            ..listener(name, 0)
         }
     }
 

@@ -1,11 +1,14 @@
 //! Sessions ended and bytes moved, per listener, cluster and endpoint, by reason.
 //!
-//! Every counter exists from the start, for each name in the settings: counting a session is a few look-ups in maps that
-//! never change and a few relaxed additions, once per session. Live numbers (sessions now, in-flight) are not here.
+//! There is a counter for each name in the settings, and for no other: a reload makes those of new names and drops those of
+//! names that have gone. Counting a session is a few look-ups in maps that do not change and a few relaxed additions, once per
+//! session. Live numbers (sessions now, in-flight) are not here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
 
 use super::reason::Reason;
 use super::record::SessionRecord;
@@ -13,70 +16,117 @@ use crate::settings::{ClusterSettings, Settings};
 
 /// All counters of a process.
 #[derive(Debug)]
-pub struct Counters {
-    listeners: HashMap<Arc<str>, Tally>,
+pub struct Counters(ArcSwap<Table>);
+
+/// The counters of one moment's names. What is counted under a name goes on from table to table.
+#[derive(Debug, Default)]
+struct Table {
+    listeners: HashMap<Arc<str>, Arc<Tally>>,
     clusters: HashMap<Arc<str>, ClusterCounters>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ClusterCounters {
-    all: Tally,
-    endpoints: HashMap<Arc<str>, Tally>,
+    all: Arc<Tally>,
+    endpoints: HashMap<Arc<str>, Arc<Tally>>,
 }
 
 impl Counters {
     pub(super) fn new(settings: &Settings) -> Self {
-        let listeners = settings.listeners.iter();
-        let clusters = settings.clusters.iter();
-        Self {
-            listeners: listeners
-                .map(|listener| (Arc::clone(&listener.name), Tally::default()))
-                .collect(),
-            clusters: clusters
-                .map(|cluster| {
-                    (
-                        Arc::clone(&cluster.spec.name),
-                        ClusterCounters::new(cluster),
-                    )
-                })
-                .collect(),
+        let mut table = Table::default();
+        table.add(settings, &Table::default());
+        Self(ArcSwap::from_pointee(table))
+    }
+
+    /// Goes over to the names in these settings. Those that were there before go on counting.
+    pub(super) fn follow(&self, settings: &[&Settings]) {
+        let before = self.0.load();
+        let mut table = Table::default();
+        for settings in settings {
+            table.add(settings, &before);
         }
+        self.0.store(Arc::new(table));
     }
 
     /// Counts a session under every name it carries. Does not allocate.
     pub(super) fn record(&self, record: &SessionRecord) {
-        if let Some(listener) = self.listeners.get(&record.listener) {
+        let table = self.0.load();
+        if let Some(listener) = table.listeners.get(&record.listener) {
             listener.record(record);
         }
-        if let Some(cluster) = self.clusters.get(&record.cluster) {
+        if let Some(cluster) = table.clusters.get(&record.cluster) {
             cluster.record(record);
         }
     }
 
     /// The counters of a listener.
-    pub fn listener(&self, name: &str) -> Option<&Tally> {
-        self.listeners.get(name)
+    pub fn listener(&self, name: &str) -> Option<Arc<Tally>> {
+        self.0.load().listeners.get(name).cloned()
     }
 
     /// The counters of a cluster as a whole.
-    pub fn cluster(&self, name: &str) -> Option<&Tally> {
-        self.clusters.get(name).map(|cluster| &cluster.all)
+    pub fn cluster(&self, name: &str) -> Option<Arc<Tally>> {
+        let table = self.0.load();
+        table
+            .clusters
+            .get(name)
+            .map(|cluster| Arc::clone(&cluster.all))
     }
 
     /// The counters of the sessions that an endpoint served, or was the last one tried for.
-    pub fn endpoint(&self, cluster: &str, endpoint: &str) -> Option<&Tally> {
-        self.clusters.get(cluster)?.endpoints.get(endpoint)
+    pub fn endpoint(&self, cluster: &str, endpoint: &str) -> Option<Arc<Tally>> {
+        let table = self.0.load();
+        table
+            .clusters
+            .get(cluster)?
+            .endpoints
+            .get(endpoint)
+            .cloned()
     }
 }
 
+impl Table {
+    /// Adds the names of these settings, with what has been counted under them before.
+    fn add(&mut self, settings: &Settings, before: &Self) {
+        for listener in &settings.listeners {
+            keep(&mut self.listeners, &listener.name, &before.listeners);
+        }
+        for cluster in &settings.clusters {
+            let name = &cluster.spec.name;
+            let counted = before.clusters.get(name);
+            let counters = self.clusters.entry(Arc::clone(name));
+            counters
+                .or_insert_with(|| ClusterCounters::of(counted))
+                .add(cluster, counted);
+        }
+    }
+}
+
+/// Adds a name, with what has been counted under it before.
+fn keep(
+    tallies: &mut HashMap<Arc<str>, Arc<Tally>>,
+    name: &Arc<str>,
+    before: &HashMap<Arc<str>, Arc<Tally>>,
+) {
+    let counted = || before.get(name).cloned().unwrap_or_default();
+    tallies.entry(Arc::clone(name)).or_insert_with(counted);
+}
+
 impl ClusterCounters {
-    fn new(cluster: &ClusterSettings) -> Self {
-        let endpoints = cluster.spec.endpoints.iter();
+    fn of(before: Option<&Self>) -> Self {
         Self {
-            all: Tally::default(),
-            endpoints: endpoints
-                .map(|endpoint| (Arc::clone(&endpoint.name), Tally::default()))
-                .collect(),
+            all: before
+                .map(|before| Arc::clone(&before.all))
+                .unwrap_or_default(),
+            endpoints: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, cluster: &ClusterSettings, before: Option<&Self>) {
+        let none = HashMap::new();
+        let before = before.map_or(&none, |before| &before.endpoints);
+        for endpoint in &cluster.spec.endpoints {
+            keep(&mut self.endpoints, &endpoint.name, before);
         }
     }
 
@@ -139,17 +189,10 @@ mod tests {
     use evenkeel_reactor::Origin;
 
     use super::*;
+    use crate::settings::sample::{endpoint, world};
 
-    fn world() -> Counters {
-        let endpoints = ["a", "b"].map(|name| (Arc::from(name), Tally::default()));
-        let web = ClusterCounters {
-            all: Tally::default(),
-            endpoints: HashMap::from(endpoints),
-        };
-        Counters {
-            listeners: HashMap::from([(Arc::from("front"), Tally::default())]),
-            clusters: HashMap::from([(Arc::from("web"), web)]),
-        }
+    fn counters() -> Counters {
+        Counters::new(&world())
     }
 
     fn session(endpoint: Option<&str>, reason: Reason) -> SessionRecord {
@@ -172,7 +215,7 @@ mod tests {
     /// One session counts once for its listener, its cluster and its endpoint, and not for the endpoint's neighbour.
     #[test]
     fn a_session_counts_under_each_of_its_names() {
-        let counters = world();
+        let counters = counters();
 
         counters.record(&session(Some("a"), Reason::Done));
 
@@ -193,7 +236,7 @@ mod tests {
     /// Every reason has a counter of its own.
     #[test]
     fn reasons_are_counted_apart() {
-        let counters = world();
+        let counters = counters();
 
         for reason in Reason::ALL {
             counters.record(&session(None, *reason));
@@ -208,11 +251,49 @@ mod tests {
     /// A session under a name that is in no settings is not counted, and harms nothing.
     #[test]
     fn an_unknown_name_is_left_out() {
-        let counters = world();
+        let counters = counters();
 
         counters.record(&session(Some("gone"), Reason::Done));
 
         assert_eq!(counters.cluster("web").unwrap().ended(Reason::Done), 1);
         assert!(counters.endpoint("web", "gone").is_none());
+    }
+
+    /// After a reload there are counters for its names and for no others, and what was counted under a name that stays goes on.
+    #[test]
+    fn counters_follow_the_settings() {
+        let counters = counters();
+        counters.record(&session(Some("a"), Reason::Done));
+        let mut after = world();
+        after.clusters[0].spec.endpoints = vec![endpoint("a", 1), endpoint("c", 3)];
+
+        counters.follow(&[&after]);
+        counters.record(&session(Some("a"), Reason::Done));
+        counters.record(&session(Some("c"), Reason::Done));
+
+        let ended = |name| {
+            counters
+                .endpoint("web", name)
+                .map(|tally| tally.ended(Reason::Done))
+        };
+        assert_eq!(
+            (ended("a"), ended("b"), ended("c")),
+            (Some(2), None, Some(1))
+        );
+        assert_eq!(counters.cluster("web").unwrap().ended(Reason::Done), 3);
+    }
+
+    /// While a reload is under way, both the names before and those after are counted.
+    #[test]
+    fn counters_may_follow_two_settings_at_once() {
+        let counters = counters();
+        let mut after = world();
+        after.clusters[0].spec.endpoints = vec![endpoint("c", 3)];
+
+        counters.follow(&[&world(), &after]);
+
+        for name in ["a", "b", "c"] {
+            assert!(counters.endpoint("web", name).is_some(), "{name}");
+        }
     }
 }

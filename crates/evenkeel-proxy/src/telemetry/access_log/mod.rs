@@ -24,6 +24,7 @@ use destination::{Destination, Target};
 use queue::Queue;
 use writer::Writer;
 
+pub(super) use queue::Lines;
 pub use queue::QUEUED_RECORDS_MAX;
 
 /// An access log that is being written.
@@ -68,25 +69,28 @@ pub enum Stopped {
 }
 
 impl AccessLog {
-    /// Opens the destination and starts the writer; `None` where the log is off.
+    /// Opens the destination and starts the writer; `None` where the log is off. Its lines are counted there.
     ///
     /// # Errors
     ///
     /// The destination cannot be opened, or the thread cannot be started.
-    pub fn start(settings: &AccessLogSettings) -> Result<Option<Self>, AccessLogError> {
+    pub(super) fn start(
+        settings: &AccessLogSettings,
+        lines: &Arc<Lines>,
+    ) -> Result<Option<Self>, AccessLogError> {
         let opened = Target::open(&settings.destination);
         let opened =
             opened.map_err(|source| AccessLogError::open(&settings.destination, source))?;
         let Some(target) = opened else {
             return Ok(None);
         };
-        Self::spawn(target, settings.format)
+        Self::spawn(target, settings.format, lines)
             .map(Some)
             .map_err(AccessLogError::Thread)
     }
 
-    fn spawn(target: impl Destination, format: LogFormat) -> io::Result<Self> {
-        let queue = Arc::new(Queue::new());
+    fn spawn(target: impl Destination, format: LogFormat, lines: &Arc<Lines>) -> io::Result<Self> {
+        let queue = Arc::new(Queue::new(Arc::clone(lines)));
         let writer = Writer::new(Arc::clone(&queue), target, format);
         let thread = thread::Builder::new()
             .name("ek-access-log".to_owned())
@@ -200,7 +204,7 @@ mod tests {
         let (begun, has_begun) = channel();
         let (let_go, go_on) = channel();
         let disk = HangingDisk { begun, go_on };
-        let log = AccessLog::spawn(disk, LogFormat::Text).unwrap();
+        let log = AccessLog::spawn(disk, LogFormat::Text, &Arc::default()).unwrap();
         log.push(record(0));
         has_begun.recv().unwrap();
 
@@ -228,7 +232,7 @@ mod tests {
         let (reader, pipe) = io::pipe().unwrap();
         drop(reader);
         let target = Target::stream(pipe).unwrap();
-        let log = AccessLog::spawn(target, LogFormat::Json).unwrap();
+        let log = AccessLog::spawn(target, LogFormat::Json, &Arc::default()).unwrap();
 
         for number in 0..3 {
             log.push(record(number));
@@ -305,7 +309,9 @@ mod tests {
             format: LogFormat::Text,
         };
 
-        let error = AccessLog::start(&settings).unwrap_err().to_string();
+        let error = AccessLog::start(&settings, &Arc::default())
+            .unwrap_err()
+            .to_string();
 
         assert!(error.contains("/nonexistent/access.log"), "{error}");
     }
@@ -315,6 +321,8 @@ mod tests {
             destination: LogDestination::File(path.to_owned()),
             format: LogFormat::Text,
         };
-        AccessLog::start(&settings).unwrap().unwrap()
+        AccessLog::start(&settings, &Arc::default())
+            .unwrap()
+            .unwrap()
     }
 }

@@ -3,6 +3,7 @@
 //! The lock is held for an append or for a swap of two lists, never for IO, and nobody allocates under it: both lists have their
 //! full size from the start.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,12 @@ pub(super) struct Queue {
     work: Condvar,
     /// For `stop`: the writer has ended.
     ended: Condvar,
+    lines: Arc<Lines>,
+}
+
+/// What has become of lines. It outlives a log that another one replaces.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
     written: AtomicU64,
     dropped: AtomicU64,
 }
@@ -64,7 +71,7 @@ pub(super) struct Work {
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(lines: Arc<Lines>) -> Self {
         Self {
             state: Mutex::new(State {
                 queued: Vec::with_capacity(QUEUED_RECORDS_MAX),
@@ -75,8 +82,7 @@ impl Queue {
             }),
             work: Condvar::new(),
             ended: Condvar::new(),
-            written: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
+            lines,
         }
     }
 
@@ -144,16 +150,16 @@ impl Queue {
 
     pub(super) fn counts(&self) -> AccessLogCounts {
         AccessLogCounts {
-            written: self.written.load(Ordering::Relaxed),
-            dropped: self.dropped.load(Ordering::Relaxed),
+            written: self.lines.written.load(Ordering::Relaxed),
+            dropped: self.lines.dropped.load(Ordering::Relaxed),
         }
     }
 
     pub(super) fn count_written(&self, lines: u64) {
-        self.written.fetch_add(lines, Ordering::Relaxed);
+        self.lines.written.fetch_add(lines, Ordering::Relaxed);
     }
 
     pub(super) fn count_dropped(&self, lines: u64) {
-        self.dropped.fetch_add(lines, Ordering::Relaxed);
+        self.lines.dropped.fetch_add(lines, Ordering::Relaxed);
     }
 }

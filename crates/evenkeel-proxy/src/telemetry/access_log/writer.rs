@@ -209,7 +209,7 @@ mod tests {
             line.len()
         };
         let disk = Arc::new(Mutex::new((Vec::new(), one_line + 20)));
-        let queue = Arc::new(Queue::new());
+        let queue = Arc::new(Queue::new(Arc::default()));
         let mut writer = Writer::new(
             Arc::clone(&queue),
             SmallDisk(Arc::clone(&disk)),

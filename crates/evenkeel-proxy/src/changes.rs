@@ -1,0 +1,576 @@
+//! What is different between two configurations, in the words of the configuration. Pure.
+//!
+//! Listeners and clusters are known by their names, endpoints by name and address, as everything that a reload keeps. How a list
+//! of changes looks is the program's business.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::sync::Arc;
+
+use evenkeel_core::{ClusterSpec, EndpointSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::settings::{
+    AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, ProcessSettings,
+    Settings,
+};
+
+/// What a reload changes, and what it leaves for a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// What takes effect at once, in the order of the file.
+    pub made: Vec<Change>,
+    /// What takes effect after a restart.
+    pub deferred: Vec<Deferred>,
+}
+
+/// One difference. `keys` are those of the file, of the same table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+#[expect(
+    missing_docs,
+    reason = "the fields say what the variants and the file say"
+)]
+pub enum Change {
+    /// It accepts connections from now on.
+    ListenerAdded { listener: String, bind: String },
+    /// It accepts none any more.
+    ListenerRemoved { listener: String },
+    /// The same address under another name.
+    ListenerRenamed { listener: String, from: String },
+    /// Another address under the same name.
+    ListenerMoved {
+        listener: String,
+        from: String,
+        to: String,
+    },
+    /// Other settings on the same address.
+    ListenerChanged { listener: String, keys: Vec<String> },
+    /// With so many endpoints.
+    ClusterAdded { cluster: String, endpoints: usize },
+    /// Its sessions finish.
+    ClusterRemoved { cluster: String },
+    /// Other policies; its endpoints are told of apart.
+    ClusterChanged { cluster: String, keys: Vec<String> },
+    /// It gets sessions from now on.
+    EndpointAdded { cluster: String, endpoint: String },
+    /// It drains.
+    EndpointRemoved { cluster: String, endpoint: String },
+    /// Another address under the same name: the old one drains, the new one starts afresh.
+    EndpointMoved {
+        cluster: String,
+        endpoint: String,
+        from: String,
+        to: String,
+    },
+    /// Another weight.
+    EndpointReweighed {
+        cluster: String,
+        endpoint: String,
+        from: u32,
+        to: u32,
+    },
+    /// Something else about it.
+    EndpointChanged {
+        cluster: String,
+        endpoint: String,
+        keys: Vec<String>,
+    },
+    /// The table `log`.
+    LogChanged { keys: Vec<String> },
+    /// The table `process`.
+    ProcessChanged { keys: Vec<String> },
+}
+
+/// A key that a running process cannot follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// The key, with its table.
+    pub key: String,
+    /// What goes on until then.
+    pub running: String,
+    /// What the file says.
+    pub configured: String,
+}
+
+impl Changes {
+    /// What is different in `after`.
+    pub fn between(before: &Settings, after: &Settings) -> Self {
+        let mut made = Vec::new();
+        made.extend(process_change(&before.process, &after.process));
+        made.extend(log_change(&before.access_log, &after.access_log));
+        listener_changes(&before.listeners, &after.listeners, &mut made);
+        cluster_changes(&before.clusters, &after.clusters, &mut made);
+        Self {
+            made,
+            deferred: deferred(&before.process, &after.process),
+        }
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.made.is_empty() && self.deferred.is_empty()
+    }
+}
+
+/// The names of what is different.
+fn keys<const N: usize>(different: [(&str, bool); N]) -> Vec<String> {
+    let named = different.iter().filter(|(_, is_different)| *is_different);
+    named.map(|(key, _)| (*key).to_owned()).collect()
+}
+
+fn process_change(before: &ProcessSettings, after: &ProcessSettings) -> Option<Change> {
+    let keys = keys([("stop_deadline", before.stop_deadline != after.stop_deadline)]);
+    (!keys.is_empty()).then_some(Change::ProcessChanged { keys })
+}
+
+fn log_change(before: &AccessLogSettings, after: &AccessLogSettings) -> Option<Change> {
+    let keys = keys([
+        ("access", before.destination != after.destination),
+        ("access_format", before.format != after.format),
+    ]);
+    (!keys.is_empty()).then_some(Change::LogChanged { keys })
+}
+
+fn deferred(before: &ProcessSettings, after: &ProcessSettings) -> Vec<Deferred> {
+    let socket = |process: &ProcessSettings| {
+        let path = process.control_socket.as_ref();
+        path.map_or_else(|| "off".to_owned(), |path| path.display().to_string())
+    };
+    let candidates = [
+        difference("process.workers", &before.workers, &after.workers),
+        difference(
+            "process.splice_pipes_max",
+            &before.splice_pipes_max,
+            &after.splice_pipes_max,
+        ),
+        difference("process.control_socket", &socket(before), &socket(after)),
+    ];
+    candidates.into_iter().flatten().collect()
+}
+
+fn difference<T: PartialEq + Display>(key: &str, before: &T, after: &T) -> Option<Deferred> {
+    (before != after).then(|| Deferred {
+        key: key.to_owned(),
+        running: before.to_string(),
+        configured: after.to_string(),
+    })
+}
+
+fn listener_changes(
+    before: &[ListenerSettings],
+    after: &[ListenerSettings],
+    made: &mut Vec<Change>,
+) {
+    let new_names: HashSet<&str> = after.iter().map(|listener| &*listener.name).collect();
+    let mut old: HashMap<&str, &ListenerSettings> = before
+        .iter()
+        .map(|listener| (&*listener.name, listener))
+        .collect();
+    for listener in after {
+        match old.remove(&*listener.name) {
+            Some(same) => change_of_listener(same, listener, made),
+            None => {
+                let on_address = old
+                    .values()
+                    .find(|gone| gone.bind == listener.bind && !new_names.contains(&*gone.name));
+                let renamed = on_address.copied();
+                if let Some(renamed) = renamed {
+                    old.remove(&*renamed.name);
+                }
+                made.push(arrival(listener, renamed));
+            }
+        }
+    }
+    let gone = before.iter().filter(|known| old.contains_key(&*known.name));
+    made.extend(gone.map(|listener| Change::ListenerRemoved {
+        listener: listener.name.to_string(),
+    }));
+}
+
+fn arrival(listener: &ListenerSettings, renamed: Option<&ListenerSettings>) -> Change {
+    let name = listener.name.to_string();
+    match renamed {
+        Some(before) => Change::ListenerRenamed {
+            listener: name,
+            from: before.name.to_string(),
+        },
+        None => Change::ListenerAdded {
+            listener: name,
+            bind: listener.bind.to_string(),
+        },
+    }
+}
+
+fn change_of_listener(before: &ListenerSettings, after: &ListenerSettings, made: &mut Vec<Change>) {
+    let listener = || after.name.to_string();
+    if before.bind != after.bind {
+        made.push(Change::ListenerMoved {
+            listener: listener(),
+            from: before.bind.to_string(),
+            to: after.bind.to_string(),
+        });
+    }
+    let moved = ListenerSettings {
+        bind: after.bind.clone(),
+        ..before.clone()
+    };
+    if moved != *after {
+        made.push(Change::ListenerChanged {
+            listener: listener(),
+            keys: listener_keys(before, after),
+        });
+    }
+}
+
+fn listener_keys(before: &ListenerSettings, after: &ListenerSettings) -> Vec<String> {
+    let mut changed = keys([
+        ("to", before.to != after.to),
+        ("permissions", before.permissions != after.permissions),
+        ("splice", before.splice != after.splice),
+        ("failure_reply", before.failure_reply != after.failure_reply),
+        ("empty_reply", before.empty_reply != after.empty_reply),
+    ]);
+    changed.extend(timeout_keys(&before.timeouts, &after.timeouts));
+    changed
+}
+
+fn timeout_keys(before: &ListenerTimeouts, after: &ListenerTimeouts) -> Vec<String> {
+    keys([
+        ("timeouts.idle", before.idle != after.idle),
+        (
+            "timeouts.half_closed",
+            before.half_closed != after.half_closed,
+        ),
+        ("timeouts.preread", before.preread != after.preread),
+        ("timeouts.dead_peer", before.dead_peer != after.dead_peer),
+    ])
+}
+
+fn cluster_changes(before: &[ClusterSettings], after: &[ClusterSettings], made: &mut Vec<Change>) {
+    let mut old: HashMap<&str, &ClusterSettings> = before
+        .iter()
+        .map(|cluster| (&*cluster.spec.name, cluster))
+        .collect();
+    for cluster in after {
+        match old.remove(&*cluster.spec.name) {
+            Some(same) => change_of_cluster(same, cluster, made),
+            None => made.push(Change::ClusterAdded {
+                cluster: cluster.spec.name.to_string(),
+                endpoints: cluster.spec.endpoints.len(),
+            }),
+        }
+    }
+    let names = before.iter().map(|cluster| &cluster.spec.name);
+    let gone = names.filter(|name| old.contains_key(&***name));
+    made.extend(gone.map(|name| Change::ClusterRemoved {
+        cluster: name.to_string(),
+    }));
+}
+
+fn change_of_cluster(before: &ClusterSettings, after: &ClusterSettings, made: &mut Vec<Change>) {
+    let cluster = &after.spec.name;
+    if without_endpoints(before) != without_endpoints(after) {
+        made.push(Change::ClusterChanged {
+            cluster: cluster.to_string(),
+            keys: cluster_keys(before, after),
+        });
+    }
+    endpoint_changes(cluster, &before.spec.endpoints, &after.spec.endpoints, made);
+}
+
+fn without_endpoints(settings: &ClusterSettings) -> ClusterSettings {
+    let spec = ClusterSpec {
+        endpoints: Vec::new(),
+        ..settings.spec.clone()
+    };
+    ClusterSettings {
+        spec,
+        ..settings.clone()
+    }
+}
+
+fn cluster_keys(before: &ClusterSettings, after: &ClusterSettings) -> Vec<String> {
+    let (old, new) = (&before.spec, &after.spec);
+    keys([
+        (
+            "balance",
+            old.balance != new.balance || before.key != after.key,
+        ),
+        ("trials", old.trials != new.trials),
+        ("ejection", old.ejection != new.ejection),
+        ("health", old.health != new.health),
+        ("failback", old.failback != new.failback),
+        ("slow_start", old.slow_start != new.slow_start),
+        ("queue_max", old.queue_max != new.queue_max),
+        ("when_none", old.when_none != new.when_none),
+        ("attempts", before.attempts != after.attempts),
+        ("replay", before.replay != after.replay),
+        (
+            "timeouts.connect",
+            before.connect_timeout != after.connect_timeout,
+        ),
+        (
+            "timeouts.queue",
+            before.queue_timeout != after.queue_timeout,
+        ),
+        (
+            "timeouts.first_byte",
+            before.first_byte_timeout != after.first_byte_timeout,
+        ),
+    ])
+}
+
+fn endpoint_changes(
+    cluster: &Arc<str>,
+    before: &[EndpointSpec],
+    after: &[EndpointSpec],
+    made: &mut Vec<Change>,
+) {
+    let mut old: HashMap<&str, &EndpointSpec> = before
+        .iter()
+        .map(|endpoint| (&*endpoint.name, endpoint))
+        .collect();
+    for endpoint in after {
+        match old.remove(&*endpoint.name) {
+            Some(same) => change_of_endpoint(cluster, same, endpoint, made),
+            None => made.push(Change::EndpointAdded {
+                cluster: cluster.to_string(),
+                endpoint: endpoint.name.to_string(),
+            }),
+        }
+    }
+    let gone = before.iter().filter(|known| old.contains_key(&*known.name));
+    made.extend(gone.map(|endpoint| Change::EndpointRemoved {
+        cluster: cluster.to_string(),
+        endpoint: endpoint.name.to_string(),
+    }));
+}
+
+fn change_of_endpoint(
+    cluster: &Arc<str>,
+    before: &EndpointSpec,
+    after: &EndpointSpec,
+    made: &mut Vec<Change>,
+) {
+    let names = || (cluster.to_string(), after.name.to_string());
+    if before.address != after.address {
+        let (cluster, endpoint) = names();
+        made.push(Change::EndpointMoved {
+            cluster,
+            endpoint,
+            from: before.address.to_string(),
+            to: after.address.to_string(),
+        });
+    }
+    if before.weight != after.weight {
+        let (cluster, endpoint) = names();
+        made.push(Change::EndpointReweighed {
+            cluster,
+            endpoint,
+            from: before.weight.get(),
+            to: after.weight.get(),
+        });
+    }
+    let keys = keys([
+        ("backup", before.backup != after.backup),
+        ("disabled", before.disabled != after.disabled),
+        (
+            "max_connections",
+            before.max_connections != after.max_connections,
+        ),
+    ]);
+    if !keys.is_empty() {
+        let (cluster, endpoint) = names();
+        made.push(Change::EndpointChanged {
+            cluster,
+            endpoint,
+            keys,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use evenkeel_core::Balance;
+    use evenkeel_core::units::Weight;
+
+    use super::*;
+    use crate::settings::LogFormat;
+    use crate::settings::sample::{address, cluster, endpoint, listener, world};
+
+    fn changes(change: impl FnOnce(&mut Settings)) -> Changes {
+        let mut after = world();
+        change(&mut after);
+        Changes::between(&world(), &after)
+    }
+
+    fn endpoints(settings: &mut Settings) -> &mut Vec<EndpointSpec> {
+        &mut settings.clusters[0].spec.endpoints
+    }
+
+    /// Nothing is different, or only the order in which things are written.
+    #[test]
+    fn the_same_is_no_change() {
+        assert!(changes(|_| ()).is_empty());
+        assert!(changes(|settings| endpoints(settings).reverse()).is_empty());
+    }
+
+    /// One endpoint comes, one goes, one gets another weight and a limit.
+    #[test]
+    fn endpoints_are_told_one_by_one() {
+        let Changes { made, deferred } = changes(|settings| {
+            let endpoints = endpoints(settings);
+            endpoints[0] = endpoint("c", 3);
+            endpoints[1].weight = Weight::new(5).unwrap();
+            endpoints[1].disabled = true;
+        });
+
+        let (cluster, endpoint) = (|| "web".to_owned(), |name: &str| name.to_owned());
+        assert!(deferred.is_empty());
+        assert_eq!(
+            made,
+            [
+                Change::EndpointAdded {
+                    cluster: cluster(),
+                    endpoint: endpoint("c")
+                },
+                Change::EndpointReweighed {
+                    cluster: cluster(),
+                    endpoint: endpoint("b"),
+                    from: 1,
+                    to: 5
+                },
+                Change::EndpointChanged {
+                    cluster: cluster(),
+                    endpoint: endpoint("b"),
+                    keys: vec!["disabled".to_owned()]
+                },
+                Change::EndpointRemoved {
+                    cluster: cluster(),
+                    endpoint: endpoint("a")
+                },
+            ]
+        );
+    }
+
+    /// An old name with a new address is not the same endpoint.
+    #[test]
+    fn a_moved_endpoint_is_told_with_both_addresses() {
+        let changes = changes(|settings| endpoints(settings)[0].address = address(9));
+
+        let moved = Change::EndpointMoved {
+            cluster: "web".to_owned(),
+            endpoint: "a".to_owned(),
+            from: "192.0.2.1:1".to_owned(),
+            to: "192.0.2.1:9".to_owned(),
+        };
+        assert_eq!(changes.made, [moved]);
+    }
+
+    /// The same address under another name is a renamed listener, unless the old name is still there.
+    #[test]
+    fn a_listener_is_renamed_moved_added_or_removed() {
+        let renamed = changes(|settings| settings.listeners[0].name = "door".into());
+        let moved = changes(|settings| settings.listeners[0].bind = address(2));
+        let swapped = changes(|settings| {
+            settings.listeners[0].bind = address(2);
+            settings.listeners.push(listener("door", 1));
+        });
+        let removed = changes(|settings| settings.listeners.clear());
+
+        let (front, door) = (|| "front".to_owned(), || "door".to_owned());
+        let to_port_2 = || Change::ListenerMoved {
+            listener: front(),
+            from: "192.0.2.1:1".to_owned(),
+            to: "192.0.2.1:2".to_owned(),
+        };
+        let added = Change::ListenerAdded {
+            listener: door(),
+            bind: "192.0.2.1:1".to_owned(),
+        };
+        assert_eq!(
+            renamed.made,
+            [Change::ListenerRenamed {
+                listener: door(),
+                from: front()
+            }]
+        );
+        assert_eq!(moved.made, [to_port_2()]);
+        assert_eq!(swapped.made, [to_port_2(), added]);
+        assert_eq!(
+            removed.made,
+            [Change::ListenerRemoved { listener: front() }]
+        );
+    }
+
+    /// Whatever else differs is told by the keys of the file.
+    #[test]
+    fn other_changes_are_told_by_their_keys() {
+        let changes = changes(|settings| {
+            settings.listeners[0].timeouts.idle = Some(Duration::from_secs(1));
+            settings.clusters[0].attempts = 1;
+            settings.clusters[0].spec.balance = Balance::Random;
+            settings.process.stop_deadline = Duration::ZERO;
+            settings.access_log.format = LogFormat::Json;
+            settings
+                .clusters
+                .push(cluster("new", vec![endpoint("a", 1)]));
+        });
+
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        assert_eq!(
+            changes.made,
+            [
+                Change::ProcessChanged {
+                    keys: keys(&["stop_deadline"])
+                },
+                Change::LogChanged {
+                    keys: keys(&["access_format"])
+                },
+                Change::ListenerChanged {
+                    listener: "front".to_owned(),
+                    keys: keys(&["timeouts.idle"])
+                },
+                Change::ClusterChanged {
+                    cluster: "web".to_owned(),
+                    keys: keys(&["balance", "attempts"])
+                },
+                Change::ClusterAdded {
+                    cluster: "new".to_owned(),
+                    endpoints: 1
+                },
+            ]
+        );
+    }
+
+    /// What a running process cannot follow is named, and changes nothing.
+    #[test]
+    fn what_takes_a_restart_is_deferred() {
+        let changes = changes(|settings| {
+            settings.process.workers = 4;
+            settings.process.control_socket = Some("/run/x.sock".into());
+        });
+
+        assert!(changes.made.is_empty());
+        let told: Vec<_> = changes
+            .deferred
+            .iter()
+            .map(|deferred| {
+                format!(
+                    "{} {} {}",
+                    deferred.key, deferred.running, deferred.configured
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "process.workers 2 4",
+                "process.control_socket off /run/x.sock"
+            ]
+        );
+    }
+}
