@@ -5,3 +5,4 @@
 #![forbid(unsafe_code)]
 
 pub mod mysql;
+pub mod proxy_protocol;
