@@ -3,6 +3,7 @@
 //! A test named `fault_N_…` stands for a kind of fault that users of other balancers reported; `docs/faults.md` lists them.
 
 mod access_log;
+mod admin;
 mod chaos;
 mod commands;
 mod configuration;

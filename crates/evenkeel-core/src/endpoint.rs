@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use crate::acquire::Cluster;
 use crate::counts::Seat;
 use crate::fault::{self, Fault};
+use crate::lease::Failure;
 use crate::stripe::{Stripe, Tally};
 use crate::units::{Address, EndpointId, Time};
 
@@ -21,7 +22,9 @@ pub(crate) struct Endpoint {
     unsettled: AtomicBool,
     /// Where the present snapshot lists it; written and read under the roster's lock.
     position: AtomicU32,
-    failures: AtomicU64,
+    failures: [AtomicU64; Failure::ALL.len()],
+    abandoned: AtomicU64,
+    ejections: AtomicU64,
     id: EndpointId,
     name: Arc<str>,
     address: Address,
@@ -40,7 +43,25 @@ pub(crate) struct Home {
 pub(crate) struct Totals {
     pub(crate) leases: u64,
     pub(crate) established: u64,
-    pub(crate) failures: u64,
+    pub(crate) losses: Losses,
+}
+
+/// Leases that came to nothing, and what followed, since process start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Failed before the first answer byte, in the order of [`Failure::ALL`].
+    pub failed: [u64; Failure::ALL.len()],
+    /// Ended before the first answer byte by the client, the operator or this machine.
+    pub abandoned: u64,
+    /// How often the endpoint was ejected.
+    pub ejections: u64,
+}
+
+impl Losses {
+    /// Failures of all kinds.
+    pub fn failures(&self) -> u64 {
+        self.failed.iter().sum()
+    }
 }
 
 impl Endpoint {
@@ -50,7 +71,9 @@ impl Endpoint {
             tallies: Default::default(),
             unsettled: AtomicBool::new(false),
             position: AtomicU32::new(DETACHED),
-            failures: AtomicU64::new(0),
+            failures: [const { AtomicU64::new(0) }; Failure::ALL.len()],
+            abandoned: AtomicU64::new(0),
+            ejections: AtomicU64::new(0),
             id: EndpointId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
             name,
             address,
@@ -160,15 +183,27 @@ impl Endpoint {
         self.tally(stripe).count_established();
     }
 
-    pub(crate) fn count_failure(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_failure(&self, failure: Failure) {
+        self.failures[failure as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_abandoned(&self) {
+        self.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_ejection(&self) {
+        self.ejections.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             leases: self.tallies.iter().map(Tally::leases).sum(),
             established: self.tallies.iter().map(Tally::established).sum(),
-            failures: self.failures.load(Ordering::Relaxed),
+            losses: Losses {
+                failed: self.failures.each_ref().map(load),
+                abandoned: load(&self.abandoned),
+                ejections: load(&self.ejections),
+            },
         }
     }
 
@@ -197,6 +232,10 @@ impl Endpoint {
     pub(crate) fn detach(&self) {
         self.position.store(DETACHED, Ordering::Relaxed);
     }
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
 /// As a limit: none.

@@ -11,6 +11,7 @@ use crate::units::{Address, EndpointId, Time};
 ///
 /// ```text
 ///   Begun ── established ──▶ Established ──┐
+///     ├───── finish(Failed) ──▶ Failed ─────┤
 ///     └──────────── finish, drop ──────────┴──▶ Ended
 /// ```
 #[must_use = "a lease that is dropped at once gives its slot back"]
@@ -33,6 +34,8 @@ pub(crate) enum LeaseKind {
 enum Stage {
     Begun,
     Established,
+    /// It has been reported as failed.
+    Failed,
     Ended,
 }
 
@@ -62,6 +65,18 @@ pub enum Failure {
     Closed,
     /// Its first answer byte did not come in time.
     FirstByteTimeout,
+}
+
+impl Failure {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] = [
+        Self::Refused,
+        Self::Unreachable,
+        Self::ConnectTimeout,
+        Self::Reset,
+        Self::Closed,
+        Self::FirstByteTimeout,
+    ];
 }
 
 impl Lease {
@@ -115,14 +130,18 @@ impl Lease {
     }
 
     #[cold]
-    fn report(&self, failure: Failure, now: Time) {
-        self.handle.endpoint.count_failure();
+    fn report(&mut self, failure: Failure, now: Time) {
+        self.stage = Stage::Failed;
+        self.handle.endpoint.count_failure(failure);
         if let Some(cluster) = self.handle.endpoint.cluster() {
             cluster.note_failure(&self.handle.endpoint, failure, self.kind, now);
         }
     }
 
     fn end(&mut self, now: Option<Time>) {
+        if self.stage == Stage::Begun {
+            self.handle.endpoint.count_abandoned();
+        }
         if self.stage != Stage::Ended {
             self.stage = Stage::Ended;
             self.handle.endpoint.release(self.handle.stripe, now);

@@ -50,6 +50,7 @@ mod tests;
 pub use acquire::{Acquired, Cluster, Refusal, Request};
 pub use cluster::*;
 pub use duty::Duty;
+pub use endpoint::Losses;
 pub use health::{HealthChange, Judgement, ProbeResult};
 pub use kept::{KeptCluster, KeptEndpoint};
 pub use lease::{Failure, Lease, Outcome};

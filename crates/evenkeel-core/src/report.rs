@@ -8,7 +8,7 @@ use crate::acquire::{Cluster, Request};
 use crate::cluster::{EndpointSpec, Failback};
 use crate::condition::{Condition, SHARE_SCALE, Standing};
 use crate::duty::Duty;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Losses};
 use crate::health::Judgement;
 use crate::lease::Failure;
 use crate::overrides::{EndpointOverrides, Service};
@@ -70,6 +70,8 @@ pub struct EndpointStatus {
     pub established: u64,
     /// Leases that failed before it, since process start.
     pub failures: u64,
+    /// The same by kind, with those that ended otherwise, and ejections.
+    pub losses: Losses,
     /// The last of these failures.
     pub last_failure: Option<(Failure, Time)>,
 }
@@ -285,7 +287,8 @@ fn status_of(endpoint: &Endpoint, spec: &EndpointSpec, condition: &Condition) ->
         max_connections: spec.max_connections.map(u32::from),
         leases: totals.leases,
         established: totals.established,
-        failures: totals.failures,
+        failures: totals.losses.failures(),
+        losses: totals.losses,
         last_failure: condition.last_failure(),
     }
 }

@@ -52,6 +52,7 @@ impl Roster {
             && self.may_eject(snapshot, position, policy)
         {
             self.conditions[position].eject(policy, now);
+            snapshot.endpoints[position].count_ejection();
         }
         self.refresh(snapshot, now);
     }

@@ -103,7 +103,7 @@ impl Changes {
         cluster_changes(&before.clusters, &after.clusters, &mut made);
         Self {
             made,
-            deferred: deferred(&before.process, &after.process),
+            deferred: deferred(before, after),
         }
     }
 
@@ -120,7 +120,14 @@ fn keys<const N: usize>(different: [(&str, bool); N]) -> Vec<String> {
 }
 
 fn process_change(before: &ProcessSettings, after: &ProcessSettings) -> Option<Change> {
-    let keys = keys([("stop_deadline", before.stop_deadline != after.stop_deadline)]);
+    let keys = keys([
+        (
+            "max_connections",
+            before.max_connections != after.max_connections,
+        ),
+        ("ready_delay", before.ready_delay != after.ready_delay),
+        ("stop_deadline", before.stop_deadline != after.stop_deadline),
+    ]);
     (!keys.is_empty()).then_some(Change::ProcessChanged { keys })
 }
 
@@ -132,7 +139,18 @@ fn log_change(before: &AccessLogSettings, after: &AccessLogSettings) -> Option<C
     (!keys.is_empty()).then_some(Change::LogChanged { keys })
 }
 
-fn deferred(before: &ProcessSettings, after: &ProcessSettings) -> Vec<Deferred> {
+fn deferred(before: &Settings, after: &Settings) -> Vec<Deferred> {
+    let admin = |settings: &Settings| match &settings.admin {
+        Some(admin) => admin.bind.to_string(),
+        None => "off".to_owned(),
+    };
+    let admin = difference("admin.bind", &admin(before), &admin(after));
+    let mut deferred = deferred_process(&before.process, &after.process);
+    deferred.extend(admin);
+    deferred
+}
+
+fn deferred_process(before: &ProcessSettings, after: &ProcessSettings) -> Vec<Deferred> {
     let socket = |process: &ProcessSettings| {
         let path = process.control_socket.as_ref();
         path.map_or_else(|| "off".to_owned(), |path| path.display().to_string())
@@ -227,6 +245,10 @@ fn listener_keys(before: &ListenerSettings, after: &ListenerSettings) -> Vec<Str
     let mut changed = keys([
         ("to", before.to != after.to),
         ("permissions", before.permissions != after.permissions),
+        (
+            "max_connections",
+            before.max_connections != after.max_connections,
+        ),
         ("splice", before.splice != after.splice),
         ("failure_reply", before.failure_reply != after.failure_reply),
         ("empty_reply", before.empty_reply != after.empty_reply),

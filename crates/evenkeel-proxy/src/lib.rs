@@ -11,6 +11,7 @@ mod kernel;
 mod listener;
 mod present;
 mod proxy;
+mod pulse;
 mod reload;
 mod route;
 mod session;
@@ -21,9 +22,10 @@ mod upstream;
 mod worker;
 
 pub use changes::{Change, Changes, Deferred};
-pub use evenkeel_reactor::{Origin, PATH_BYTES_MAX};
+pub use evenkeel_reactor::{Listener, Origin, PATH_BYTES_MAX, PathError, Sharing, StreamOptions};
 pub use listener::Holder;
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus, StartError};
+pub use pulse::WorkerPulse;
 pub use reload::ReloadError;
 
 use telemetry::record::SessionRecord;

@@ -22,6 +22,7 @@ use crate::crew::{Crew, Membership};
 use crate::kernel;
 use crate::listener::{Bound, Holder, ListenerState, ToBind, bind_all};
 use crate::present::Present;
+use crate::pulse::{Pulse, WorkerPulse};
 use crate::route::Route;
 use crate::settings::{ListenerSettings, Settings};
 use crate::tier::{BalanceTier, Tier};
@@ -157,7 +158,19 @@ pub struct RouteAnswer {
 struct WorkerHandle {
     index: Arc<SessionIndex>,
     spliced: Arc<SpliceCounts>,
+    pulse: Arc<Pulse>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl WorkerHandle {
+    fn pulse(&self, now: Time) -> WorkerPulse {
+        let thread = self.thread.lock();
+        if thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            WorkerPulse::Ended
+        } else {
+            self.pulse.read(now)
+        }
+    }
 }
 
 /// A running proxy. Dropping it closes it and waits for its threads.
@@ -277,6 +290,28 @@ impl Proxy {
             .collect()
     }
 
+    /// Asks each worker for a sign of life; to be called every second or so.
+    pub fn ask_workers(&self) {
+        let now = self.now();
+        for (number, worker) in self.workers.iter().enumerate() {
+            let mailbox = self.crew.mailbox(number);
+            let question = Mail::Worker(Instruction::Answer);
+            if worker.pulse.ask(now) && mailbox.post(question).is_err() {
+                // It has ended, or has so much mail that it has to be asked again.
+                worker.pulse.answer();
+            }
+        }
+    }
+
+    /// How each worker is, by its answer to [`Proxy::ask_workers`].
+    pub fn worker_pulses(&self) -> Vec<WorkerPulse> {
+        let now = self.now();
+        self.workers
+            .iter()
+            .map(|worker| worker.pulse(now))
+            .collect()
+    }
+
     /// What splicing came to.
     pub fn spliced(&self) -> SpliceStatus {
         let none = SpliceStatus {
@@ -385,11 +420,13 @@ impl Proxy {
         let pipes = Pipes::new(Arc::clone(&self.pipes));
         let spliced = pipes.counts();
         let index = Arc::new(SessionIndex::default());
+        let pulse = Arc::new(Pulse::default());
         let shared = Shared {
             sink: Arc::clone(sink),
             waiter: Arc::new(GrantPost(mailbox.clone())),
             index: Arc::clone(&index),
             random: fastrand::Rng::new(),
+            pulse: Arc::clone(&pulse),
         };
         let membership = Membership::new(Arc::clone(&self.crew), number);
         let capacity = Arc::clone(&self.capacity);
@@ -405,6 +442,7 @@ impl Proxy {
         Ok(WorkerHandle {
             index,
             spliced,
+            pulse,
             thread: Mutex::new(Some(thread)),
         })
     }

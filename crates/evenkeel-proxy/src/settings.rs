@@ -3,6 +3,7 @@
 //! Nothing here is optional because it was not written: the program has filled in every default. The raw form, as the
 //! user writes it, lives in the program crate.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct Settings {
     pub process: ProcessSettings,
     /// Where the access log goes.
     pub access_log: AccessLogSettings,
+    /// Where the process tells how it is; `None` turns it off.
+    pub admin: Option<AdminSettings>,
     /// In the order of the file; names are unique.
     pub listeners: Vec<ListenerSettings>,
     /// In the order of the file; names are unique, and distinct from every other target's.
@@ -35,6 +38,10 @@ pub struct ProcessSettings {
     /// Pipes that all workers together may have for splicing; 0 copies everything. At most
     /// [`ProcessSettings::SPLICE_PIPES_MAX`].
     pub splice_pipes_max: usize,
+    /// The most sessions at one time, of all listeners together; `None` leaves it to the descriptors there are.
+    pub max_connections: Option<NonZeroU32>,
+    /// How long a graceful stop goes on accepting after `/readyz` has said no.
+    pub ready_delay: Duration,
     /// How long a graceful stop lets sessions finish before it closes them.
     pub stop_deadline: Duration,
     /// The Unix socket for `status`, `route` and `stop`; `None` turns it off.
@@ -46,6 +53,13 @@ impl ProcessSettings {
     pub const WORKERS_MAX: usize = 1024;
     /// The most pipes: 64 GiB of bytes behind readers that have all stopped.
     pub const SPLICE_PIPES_MAX: usize = 65_536;
+}
+
+/// The admin listener: metrics, liveness, readiness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminSettings {
+    /// Where it listens.
+    pub bind: Address,
 }
 
 /// Where a line per session goes, and in which form.
@@ -90,6 +104,8 @@ pub struct ListenerSettings {
     pub permissions: u32,
     /// The cluster its sessions go to.
     pub to: Arc<str>,
+    /// The most sessions at one time; further clients wait in the backlog. `None` is no limit.
+    pub max_connections: Option<NonZeroU32>,
     /// How long a client may take for what.
     pub timeouts: ListenerTimeouts,
     /// Whether what moves in bulk is spliced.

@@ -19,6 +19,7 @@ use crate::SessionSink;
 use crate::capacity::Capacity;
 use crate::crew::{Arrival, Membership};
 use crate::listener::ListenerState;
+use crate::pulse::Pulse;
 use crate::session::Session;
 use crate::upstream::SessionIndex;
 
@@ -28,6 +29,8 @@ pub(crate) enum Instruction {
     Drain,
     /// Accept nothing more, and end all sessions now.
     Close,
+    /// Say that it is read.
+    Answer,
     /// Take over a socket that another worker has accepted.
     Adopt(Arrival),
     /// Accept on other listeners, or by other settings.
@@ -56,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) waiter: Arc<dyn Waiter>,
     pub(crate) index: Arc<SessionIndex>,
     pub(crate) random: fastrand::Rng,
+    /// Tells that this worker reads its mail.
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 /// What a session may use while it is at work.
@@ -244,6 +249,7 @@ impl Handler for SessionHandler {
         instruction: Instruction,
     ) {
         match instruction {
+            Instruction::Answer => self.shared.pulse.answer(),
             Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
             Instruction::Relisten(changes) => self.relisten(turn, *changes),
             Instruction::Drain => {

@@ -1,12 +1,13 @@
 //! One running balancer: started in order from checked settings, and ended whole. What `run` and `demo` have in common.
 //!
-//! The order is: signals, so that none that comes from then on ends the process halfway, control socket (so that a second start by mistake is found before anything else happens), access log, all
-//! listening sockets, workers, control plane. If one fails, those before it are taken down again.
+//! The order is: signals, so that none that comes from then on ends the process halfway, control socket (so that a second start
+//! by mistake is found before anything else happens), access log, admin listener, all listening sockets, workers, control plane. If one fails, those before it are taken down again.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use evenkeel_core::units::Address;
 use evenkeel_proxy::control::protocol::StopMode;
 use evenkeel_proxy::control::socket::{ControlSocket, ControlSocketError};
 use evenkeel_proxy::settings::Settings;
@@ -15,6 +16,7 @@ use evenkeel_proxy::telemetry::access_log::AccessLogError;
 use evenkeel_proxy::{ListenerStatus, Proxy, StartError};
 use thiserror::Error;
 
+use crate::admin::{AdminError, AdminListener};
 use crate::control_plane::{Charge, ControlPlane};
 use crate::lookout::Lookout;
 
@@ -22,6 +24,7 @@ use crate::lookout::Lookout;
 pub struct Balancer {
     proxy: Arc<Proxy>,
     control_socket: Option<PathBuf>,
+    admin: Option<Address>,
     control: ControlPlane,
 }
 
@@ -34,6 +37,9 @@ pub enum BalancerError {
     /// The access log.
     #[error(transparent)]
     AccessLog(#[from] AccessLogError),
+    /// The admin listener.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// Listening sockets and workers.
     #[error(transparent)]
     Proxy(#[from] StartError),
@@ -55,11 +61,18 @@ impl Balancer {
             .map(ControlSocket::open)
             .transpose()?;
         let telemetry = Telemetry::start(&settings)?;
+        let admin = settings
+            .admin
+            .as_ref()
+            .map(AdminListener::bind)
+            .transpose()?;
+        let admin_address = admin.as_ref().map(|admin| admin.address().clone());
         let proxy = Arc::new(Proxy::start(settings, Arc::clone(&telemetry) as _)?);
         let charge = Charge {
             proxy: Arc::clone(&proxy),
             telemetry,
             socket,
+            admin,
         };
         let control = ControlPlane::start(charge, lookout).map_err(|error| {
             proxy.close();
@@ -69,6 +82,7 @@ impl Balancer {
         Ok(Self {
             proxy,
             control_socket,
+            admin: admin_address,
             control,
         })
     }
@@ -81,6 +95,11 @@ impl Balancer {
     /// The control socket's path.
     pub fn control_socket(&self) -> Option<&PathBuf> {
         self.control_socket.as_ref()
+    }
+
+    /// Where the admin listener really listens.
+    pub fn admin(&self) -> Option<&Address> {
+        self.admin.as_ref()
     }
 
     /// Asks for the end, as a signal would.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as std_mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use evenkeel_proxy::Proxy;
 use evenkeel_proxy::control::protocol::StopMode;
@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::admin::{AdminListener, Pages};
 use crate::desk::Desk;
 use crate::lookout::Lookout;
 use crate::notify::Supervisor;
@@ -32,6 +33,8 @@ use crate::watch::Watch;
 const TICK: Duration = Duration::from_millis(100);
 /// How many ticks lie between two looks for changes of endpoints: half a second.
 const TICKS_PER_LOOK: u32 = 5;
+/// How many ticks lie between two questions to the workers whether they are well: a second.
+const TICKS_PER_PULSE: u32 = 10;
 /// Requests to stop that wait to be read; the thread reads them as soon as it has answered.
 const STOP_REQUESTS_MAX: usize = 16;
 /// How many ticks lie between two lines about a stop that goes on: five seconds.
@@ -47,6 +50,8 @@ pub(crate) struct Charge {
     pub telemetry: Arc<Telemetry>,
     /// The control socket, where there is one.
     pub socket: Option<ControlSocket>,
+    /// The admin listener, where there is one.
+    pub admin: Option<AdminListener>,
 }
 
 /// The running thread.
@@ -108,6 +113,10 @@ impl ControlPlane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
+    /// Still accepting since then, and telling whoever looks that this will end.
+    Leaving {
+        since: Instant,
+    },
     /// Accepting nothing new since then; sessions finish.
     Draining {
         since: Instant,
@@ -127,11 +136,13 @@ struct Plane {
     ticks: u32,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
+    /// Serves the admin listener, as long.
+    admin: Option<TaskHandle<()>>,
 }
 
 impl Plane {
     fn prepare(
-        charge: Charge,
+        mut charge: Charge,
         lookout: Lookout,
         sender: Sender<StopMode>,
         requests: Receiver<StopMode>,
@@ -139,19 +150,23 @@ impl Plane {
         let Lookout { runtime, signals } = lookout;
         let guard = runtime.enter();
         let stopping = Arc::new(AtomicBool::new(false));
-        let desk = Desk {
+        let desk = Arc::new(Desk {
             proxy: Arc::clone(&charge.proxy),
             telemetry: Arc::clone(&charge.telemetry),
             started: Instant::now(),
+            started_at: SystemTime::now(),
             stopping: Arc::clone(&stopping),
             stop_requests: sender,
-        };
+        });
         let listener = charge
             .socket
             .as_ref()
             .map(ControlSocket::listener)
             .transpose()?;
+        let pages = Arc::new(Pages::new(Arc::clone(&desk)));
         let server = listener.map(|listener| runtime.spawn(serve(listener, desk)));
+        let admin = charge.admin.take();
+        let admin = admin.map(|listener| runtime.spawn(serve_admin(listener, pages)));
         let plane = Self {
             charge,
             requests,
@@ -162,6 +177,7 @@ impl Plane {
             watch: Watch::default(),
             ticks: 0,
             server,
+            admin,
         };
         drop(guard);
         Ok((runtime, plane))
@@ -187,6 +203,14 @@ impl Plane {
     fn tick(&mut self) {
         self.charge.proxy.tick();
         self.ticks = self.ticks.wrapping_add(1);
+        if let Phase::Leaving { since } = self.phase
+            && since.elapsed() >= self.ready_delay()
+        {
+            self.drain();
+        }
+        if self.ticks.is_multiple_of(TICKS_PER_PULSE) {
+            self.charge.proxy.ask_workers();
+        }
         if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
             self.look();
         }
@@ -223,19 +247,10 @@ impl Plane {
         let sessions = self.charge.proxy.sessions();
         match (mode, self.phase) {
             (StopMode::Graceful, Phase::Running) => {
-                let deadline = self.stop_deadline().as_millis();
-                tracing::info!(
-                    sessions,
-                    deadline = span(u64::try_from(deadline).unwrap_or(u64::MAX)),
-                    "stopping: accepting nothing new, sessions may finish"
-                );
                 self.announce_stop(sessions);
-                self.charge.proxy.drain();
-                self.phase = Phase::Draining {
-                    since: Instant::now(),
-                };
+                self.leave();
             }
-            (StopMode::Now, Phase::Running | Phase::Draining { .. }) => {
+            (StopMode::Now, Phase::Running | Phase::Leaving { .. } | Phase::Draining { .. }) => {
                 tracing::info!(sessions, "stopping now: closing all sessions");
                 self.announce_stop(sessions);
                 self.phase = Phase::Closing;
@@ -249,6 +264,37 @@ impl Plane {
         self.charge.proxy.settings().process.stop_deadline
     }
 
+    fn ready_delay(&self) -> Duration {
+        self.charge.proxy.settings().process.ready_delay
+    }
+
+    /// Goes on accepting for the ready delay, if there is one.
+    fn leave(&mut self) {
+        let delay = self.ready_delay();
+        if delay.is_zero() {
+            return self.drain();
+        }
+        tracing::info!(
+            delay = told(delay),
+            "stopping: no longer ready, accepting for a while yet"
+        );
+        self.phase = Phase::Leaving {
+            since: Instant::now(),
+        };
+    }
+
+    fn drain(&mut self) {
+        tracing::info!(
+            sessions = self.charge.proxy.sessions(),
+            deadline = told(self.stop_deadline()),
+            "stopping: accepting nothing new, sessions may finish"
+        );
+        self.charge.proxy.drain();
+        self.phase = Phase::Draining {
+            since: Instant::now(),
+        };
+    }
+
     fn announce_stop(&self, sessions: u64) {
         self.stopping.store(true, Ordering::Relaxed);
         self.supervisor.stopping(&format!("sessions: {sessions}"));
@@ -257,7 +303,7 @@ impl Plane {
     /// Not before a tick after the drain began: connections that the kernel had accepted by then become sessions first.
     fn is_over(&self) -> bool {
         match self.phase {
-            Phase::Running => false,
+            Phase::Running | Phase::Leaving { .. } => false,
             Phase::Draining { since } => {
                 let drained_for = since.elapsed();
                 (drained_for >= TICK && self.charge.proxy.sessions() == 0)
@@ -283,17 +329,28 @@ impl Plane {
         if telemetry.stop(LOG_PATIENCE) == Stopped::TimedOut {
             tracing::warn!("the access log did not take its last lines in time; they are lost");
         }
-        if let Some(server) = self.server {
-            server.abort();
+        for task in [self.server, self.admin].into_iter().flatten() {
+            task.abort();
         }
         drop(socket);
         tracing::info!("stopped");
     }
 }
 
+fn told(time: Duration) -> String {
+    span(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// Without its control socket the process goes on; an operator has signals left.
-async fn serve(listener: UnixListener, desk: Desk) {
-    if let Err(error) = server::serve(listener, Arc::new(desk)).await {
+async fn serve(listener: UnixListener, desk: Arc<Desk>) {
+    if let Err(error) = server::serve(listener, desk).await {
         tracing::error!(%error, "the control socket is not served");
+    }
+}
+
+/// Without its admin listener the process goes on as well.
+async fn serve_admin(listener: AdminListener, pages: Arc<Pages>) {
+    if let Err(error) = listener.serve(pages).await {
+        tracing::error!(%error, "the admin listener is not served");
     }
 }

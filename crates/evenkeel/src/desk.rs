@@ -4,7 +4,7 @@ use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use evenkeel_proxy::control::protocol::{Answer, Fault, FaultKind, Request, StopMode};
 use evenkeel_proxy::control::report::{
@@ -15,6 +15,8 @@ use evenkeel_proxy::control::server::{Answering, ControlHandler};
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{ListenerStatus, Origin, Proxy};
 use tokio::sync::mpsc::Sender;
+
+use crate::admin::health::{Stage, Vitals};
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
 pub(crate) const VERSION: &str = env!("EVENKEEL_VERSION");
@@ -27,6 +29,8 @@ pub(crate) struct Desk {
     pub telemetry: Arc<Telemetry>,
     /// When the process was ready.
     pub started: Instant,
+    /// The same by the clock on the wall.
+    pub started_at: SystemTime,
     /// Set by the control plane.
     pub stopping: Arc<AtomicBool>,
     /// To the control plane.
@@ -71,6 +75,18 @@ impl Desk {
         }
     }
 
+    /// What the admin listener decides by whether the process is alive and ready.
+    pub(crate) fn vitals(&self) -> Vitals {
+        let stage = match self.phase() {
+            Phase::Running => Stage::Serving,
+            Phase::Stopping => Stage::Stopping,
+        };
+        Vitals {
+            stage,
+            workers: self.proxy.worker_pulses(),
+        }
+    }
+
     fn workers(&self) -> Vec<WorkerReport> {
         let sessions = self.proxy.worker_sessions().into_iter();
         sessions.map(|sessions| WorkerReport { sessions }).collect()
@@ -94,7 +110,7 @@ impl Desk {
             accepted: listener.accepted,
             ended: counters
                 .listener(&listener.name)
-                .map(|tally| EndedReport::from(&*tally))
+                .map(|tally| EndedReport::from(&tally.sessions))
                 .unwrap_or_default(),
         };
         self.proxy.listeners().into_iter().map(report).collect()
@@ -109,7 +125,8 @@ impl Desk {
             .map(|cluster| cluster.status(now));
         clusters
             .map(|status| {
-                ClusterReport::new(&status, counters.cluster(&status.name).as_deref(), now)
+                let tally = counters.cluster(&status.name);
+                ClusterReport::new(&status, tally.as_ref().map(|tally| &tally.sessions), now)
             })
             .collect()
     }
@@ -157,8 +174,9 @@ impl Desk {
                 format_args!("cannot stop now: {error}"),
             )
         })?;
+        let process = &self.proxy.settings().process;
         let deadline = match mode {
-            StopMode::Graceful => self.proxy.settings().process.stop_deadline,
+            StopMode::Graceful => process.ready_delay + process.stop_deadline,
             StopMode::Now => Duration::ZERO,
         };
         Ok(StopReport {

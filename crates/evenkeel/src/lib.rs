@@ -1,6 +1,7 @@
 //! evenkeel, the program, as a library: what `main.rs` is a thin shell around, and what tests and fuzz targets call.
 #![forbid(unsafe_code)]
 
+mod admin;
 pub mod balancer;
 pub mod cli;
 pub mod config;

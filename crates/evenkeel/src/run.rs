@@ -52,6 +52,9 @@ fn announce(balancer: &Balancer, file: &Path, workers: usize) {
     for listener in balancer.listeners() {
         tracing::info!(listener = %listener.name, address = %listener.address, "listening");
     }
+    if let Some(address) = balancer.admin() {
+        tracing::info!(%address, "answering /metrics, /livez and /readyz");
+    }
     let control_socket = balancer
         .control_socket()
         .map_or_else(|| "off".to_owned(), |path| path.display().to_string());

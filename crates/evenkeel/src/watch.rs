@@ -135,7 +135,7 @@ fn tell(cluster: &str, endpoint: &str, change: &Change) {
 #[cfg(test)]
 mod tests {
     use evenkeel_core::units::{Address, Weight};
-    use evenkeel_core::{Duty, EndpointOverrides, Failback, Failure, Service};
+    use evenkeel_core::{Duty, EndpointOverrides, Failback, Failure, Losses, Service};
 
     use super::*;
 
@@ -156,6 +156,7 @@ mod tests {
             leases: 0,
             established: 0,
             failures: 0,
+            losses: Losses::default(),
             last_failure: Some((Failure::Refused, Time::ZERO)),
         };
         let cluster = ClusterStatus {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::world::{World, at, backup, cluster_spec, disabled, ejecting, endpoint};
-use crate::{ClusterSpec, EndpointSpec, EndpointState, Refusal, WhenNone};
+use crate::{
+    ClusterSpec, EndpointSpec, EndpointState, Failure, Losses, Outcome, Refusal, WhenNone,
+};
 
 fn ejecting_after(failures: u32, names: &str) -> World {
     let endpoints = names.chars().map(|name| endpoint(&name.to_string(), 20));
@@ -168,4 +170,28 @@ fn when_all_that_is_left_is_ejected_the_operator_has_chosen() {
             Ok(lease) => assert!(!refused && &**lease.name() == "a"),
         }
     }
+}
+
+/// Every attempt that is over has been counted under one way to end, so that the ways add up to the attempts.
+#[test]
+fn attempts_are_counted_by_how_they_ended() {
+    let mut world = ejecting_after(2, "ab");
+    let mut answered = world.lease_on("a");
+    answered.established(world.now);
+    answered.finish(Outcome::Failed(Failure::Reset), world.now);
+    drop(world.lease_on("a"));
+    let refused = world.lease_on("a");
+    refused.finish(Outcome::Failed(Failure::Refused), world.now);
+    let silent = world.lease_on("a");
+    silent.finish(Outcome::Failed(Failure::FirstByteTimeout), world.now);
+
+    let status = world.status("a");
+
+    let losses = Losses {
+        failed: [1, 0, 0, 0, 0, 1],
+        abandoned: 1,
+        ejections: 1,
+    };
+    assert_eq!(status.losses, losses);
+    assert_eq!((status.leases, status.established), (4, 1));
 }

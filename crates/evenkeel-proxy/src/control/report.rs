@@ -377,6 +377,19 @@ fn describe(verdict: &Verdict, now: Time) -> (&'static str, String) {
     }
 }
 
+/// Every word that [`state_code`] has.
+pub const STATE_CODES: [&str; 9] = [
+    "up",
+    "slow-start",
+    "on-trial",
+    "ejected",
+    "unknown",
+    "down",
+    "disabled",
+    "draining",
+    "removed",
+];
+
 /// An endpoint's state in one word.
 pub fn state_code(state: EndpointState) -> &'static str {
     match state {
@@ -416,6 +429,7 @@ fn seconds_between(earlier: Time, later: Time) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use evenkeel_core::Losses;
     use evenkeel_core::units::{Address, EndpointId, Weight};
     use evenkeel_core::{Duty, EndpointOverrides, Failback, Service};
 
@@ -440,7 +454,38 @@ mod tests {
             leases: 100,
             established: 90,
             failures: 10,
+            losses: Losses::default(),
             last_failure: Some((Failure::Refused, Time::from_micros(3_000_000))),
+        }
+    }
+
+    /// Whoever counts endpoints by state relies on the list: a new state has to be in it, and in this test.
+    #[test]
+    fn the_list_of_states_has_them_all() {
+        let place = |state| match state {
+            EndpointState::Up => 0,
+            EndpointState::SlowStart => 1,
+            EndpointState::OnTrial => 2,
+            EndpointState::Ejected { .. } => 3,
+            EndpointState::Unknown => 4,
+            EndpointState::Down => 5,
+            EndpointState::Disabled => 6,
+            EndpointState::Draining => 7,
+            EndpointState::Removed => 8,
+        };
+        let until = Time::ZERO;
+        for state in [
+            EndpointState::Up,
+            EndpointState::SlowStart,
+            EndpointState::OnTrial,
+            EndpointState::Ejected { until },
+            EndpointState::Unknown,
+            EndpointState::Down,
+            EndpointState::Disabled,
+            EndpointState::Draining,
+            EndpointState::Removed,
+        ] {
+            assert_eq!(STATE_CODES[place(state)], state_code(state));
         }
     }
 

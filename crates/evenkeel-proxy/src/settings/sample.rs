@@ -16,6 +16,8 @@ pub(crate) fn world() -> Settings {
         process: ProcessSettings {
             workers: 2,
             splice_pipes_max: 64,
+            max_connections: None,
+            ready_delay: Duration::ZERO,
             stop_deadline: Duration::from_secs(25),
             control_socket: None,
         },
@@ -23,6 +25,7 @@ pub(crate) fn world() -> Settings {
             destination: LogDestination::Off,
             format: LogFormat::Text,
         },
+        admin: None,
         listeners: vec![listener("front", 1)],
         clusters: vec![cluster("web", vec![endpoint("a", 1), endpoint("b", 2)])],
     }
@@ -34,6 +37,7 @@ pub(crate) fn listener(name: &str, port: u16) -> ListenerSettings {
         bind: address(port),
         permissions: 0o600,
         to: "web".into(),
+        max_connections: None,
         timeouts: ListenerTimeouts {
             idle: None,
             half_closed: None,

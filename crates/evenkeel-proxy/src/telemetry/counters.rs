@@ -1,4 +1,4 @@
-//! Sessions ended and bytes moved, per listener, cluster and endpoint, by reason.
+//! Sessions ended and bytes moved, per listener, cluster and endpoint, by reason; and how long things took.
 //!
 //! There is a counter for each name in the settings, and for no other: a reload makes those of new names and drops those of
 //! names that have gone. Counting a session is a few look-ups in maps that do not change and a few relaxed additions, once per
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+use super::histogram::{Histogram, LIFE_BOUNDS, WAIT_BOUNDS};
 use super::reason::Reason;
 use super::record::SessionRecord;
 use crate::settings::{ClusterSettings, Settings};
@@ -21,13 +22,13 @@ pub struct Counters(ArcSwap<Table>);
 /// The counters of one moment's names. What is counted under a name goes on from table to table.
 #[derive(Debug, Default)]
 struct Table {
-    listeners: HashMap<Arc<str>, Arc<Tally>>,
+    listeners: HashMap<Arc<str>, Arc<ListenerTally>>,
     clusters: HashMap<Arc<str>, ClusterCounters>,
 }
 
 #[derive(Debug, Default)]
 struct ClusterCounters {
-    all: Arc<Tally>,
+    all: Arc<ClusterTally>,
     endpoints: HashMap<Arc<str>, Arc<Tally>>,
 }
 
@@ -60,12 +61,12 @@ impl Counters {
     }
 
     /// The counters of a listener.
-    pub fn listener(&self, name: &str) -> Option<Arc<Tally>> {
+    pub fn listener(&self, name: &str) -> Option<Arc<ListenerTally>> {
         self.0.load().listeners.get(name).cloned()
     }
 
     /// The counters of a cluster as a whole.
-    pub fn cluster(&self, name: &str) -> Option<Arc<Tally>> {
+    pub fn cluster(&self, name: &str) -> Option<Arc<ClusterTally>> {
         let table = self.0.load();
         table
             .clusters
@@ -103,10 +104,10 @@ impl Table {
 }
 
 /// Adds a name, with what has been counted under it before.
-fn keep(
-    tallies: &mut HashMap<Arc<str>, Arc<Tally>>,
+fn keep<T: Default>(
+    tallies: &mut HashMap<Arc<str>, Arc<T>>,
     name: &Arc<str>,
-    before: &HashMap<Arc<str>, Arc<Tally>>,
+    before: &HashMap<Arc<str>, Arc<T>>,
 ) {
     let counted = || before.get(name).cloned().unwrap_or_default();
     tallies.entry(Arc::clone(name)).or_insert_with(counted);
@@ -135,6 +136,64 @@ impl ClusterCounters {
         let served_by = record.endpoint.as_ref();
         if let Some(endpoint) = served_by.and_then(|name| self.endpoints.get(name)) {
             endpoint.record(record);
+        }
+    }
+}
+
+/// What has been counted for a listener.
+#[derive(Debug)]
+pub struct ListenerTally {
+    /// Its sessions that have ended.
+    pub sessions: Tally,
+    /// How long they lived.
+    pub lives: Histogram,
+}
+
+impl Default for ListenerTally {
+    fn default() -> Self {
+        Self {
+            sessions: Tally::default(),
+            lives: Histogram::new(LIFE_BOUNDS),
+        }
+    }
+}
+
+impl ListenerTally {
+    fn record(&self, record: &SessionRecord) {
+        self.sessions.record(record);
+        self.lives.observe(record.total);
+    }
+}
+
+/// What has been counted for a cluster.
+#[derive(Debug)]
+pub struct ClusterTally {
+    /// Its sessions that have ended.
+    pub sessions: Tally,
+    /// How long it took to connect those that were.
+    pub connects: Histogram,
+    /// How long those waited for a free slot that had to.
+    pub waits: Histogram,
+}
+
+impl Default for ClusterTally {
+    fn default() -> Self {
+        Self {
+            sessions: Tally::default(),
+            connects: Histogram::new(WAIT_BOUNDS),
+            waits: Histogram::new(WAIT_BOUNDS),
+        }
+    }
+}
+
+impl ClusterTally {
+    fn record(&self, record: &SessionRecord) {
+        self.sessions.record(record);
+        if let Some(connect) = record.connect {
+            self.connects.observe(connect);
+        }
+        if !record.queued.is_zero() {
+            self.waits.observe(record.queued);
         }
     }
 }
@@ -219,16 +278,17 @@ mod tests {
 
         counters.record(&session(Some("a"), Reason::Done));
 
-        let tallies = [
-            counters.listener("front"),
-            counters.cluster("web"),
-            counters.endpoint("web", "a"),
-        ];
-        for tally in tallies.map(Option::unwrap) {
+        let front = counters.listener("front").unwrap();
+        let web = counters.cluster("web").unwrap();
+        let a = counters.endpoint("web", "a").unwrap();
+        for tally in [&front.sessions, &web.sessions, &*a] {
             assert_eq!(tally.ended(Reason::Done), 1);
             assert_eq!(tally.attempts(), 2);
             assert_eq!((tally.bytes_up(), tally.bytes_down()), (10, 100));
         }
+        let count = |histogram: &Histogram| histogram.cumulative().last();
+        assert_eq!(count(&front.lives), Some((None, 1)));
+        assert_eq!(count(&web.connects), Some((None, 0)), "it never was");
         let neighbour = counters.endpoint("web", "b").unwrap();
         assert_eq!(neighbour.ended(Reason::Done), 0);
     }
@@ -244,7 +304,7 @@ mod tests {
 
         let front = counters.listener("front").unwrap();
         for reason in Reason::ALL {
-            assert_eq!(front.ended(*reason), 1, "{reason}");
+            assert_eq!(front.sessions.ended(*reason), 1, "{reason}");
         }
     }
 
@@ -255,7 +315,14 @@ mod tests {
 
         counters.record(&session(Some("gone"), Reason::Done));
 
-        assert_eq!(counters.cluster("web").unwrap().ended(Reason::Done), 1);
+        assert_eq!(
+            counters
+                .cluster("web")
+                .unwrap()
+                .sessions
+                .ended(Reason::Done),
+            1
+        );
         assert!(counters.endpoint("web", "gone").is_none());
     }
 
@@ -280,7 +347,14 @@ mod tests {
             (ended("a"), ended("b"), ended("c")),
             (Some(2), None, Some(1))
         );
-        assert_eq!(counters.cluster("web").unwrap().ended(Reason::Done), 3);
+        assert_eq!(
+            counters
+                .cluster("web")
+                .unwrap()
+                .sessions
+                .ended(Reason::Done),
+            3
+        );
     }
 
     /// While a reload is under way, both the names before and those after are counted.

@@ -6,6 +6,7 @@
 pub mod access_log;
 pub mod counters;
 mod format;
+pub mod histogram;
 pub mod reason;
 pub mod record;
 

@@ -19,6 +19,8 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
         process: ProcessSettings {
             workers: 2,
             splice_pipes_max: 64,
+            max_connections: None,
+            ready_delay: Duration::ZERO,
             stop_deadline: PATIENCE,
             control_socket: None,
         },
@@ -26,11 +28,13 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
             destination: LogDestination::Off,
             format: LogFormat::Text,
         },
+        admin: None,
         listeners: vec![ListenerSettings {
             name: "front".into(),
             bind: Address::Ip(([127, 0, 0, 1], 0).into()),
             permissions: 0o660,
             to: "cluster".into(),
+            max_connections: None,
             timeouts: timeouts(),
             splice: Splice::Auto,
             failure_reply: None,

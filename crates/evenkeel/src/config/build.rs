@@ -10,8 +10,8 @@ use std::time::Duration;
 use evenkeel_core::units::Weight;
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPolicy, TrialPolicy};
 use evenkeel_proxy::settings::{
-    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, ProcessSettings, Settings, Splice,
+    AccessLogSettings, AdminSettings, ClusterSettings, FailureReply, ListenerSettings,
+    ListenerTimeouts, LogDestination, LogFormat, ProcessSettings, Settings, Splice,
 };
 
 use super::diagnostics::Located;
@@ -28,6 +28,7 @@ use super::words::{BalanceName, LogLevel};
 const SPLICE_PIPES_MAX: usize = 256;
 /// The process's own user and group.
 const PERMISSIONS: u32 = 0o660;
+const READY_DELAY: Duration = Duration::ZERO;
 const STOP_DEADLINE: Duration = Duration::from_secs(25);
 const CONNECT: Duration = Duration::from_secs(2);
 const QUEUE: Duration = Duration::from_secs(5);
@@ -47,6 +48,9 @@ pub(super) fn build(
     let settings = Settings {
         process: process(&file.process, folder, surroundings),
         access_log: access_log(&file.log, folder),
+        admin: file.admin.bind.as_ref().map(|bind| AdminSettings {
+            bind: bind.value.clone(),
+        }),
         listeners: file
             .listeners
             .iter()
@@ -68,6 +72,8 @@ fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> Pro
             surroundings.cores.clamp(1, ProcessSettings::WORKERS_MAX),
         ),
         splice_pipes_max: count(&written.splice_pipes_max, SPLICE_PIPES_MAX),
+        max_connections: most(&written.max_connections),
+        ready_delay: limit(&[&written.ready_delay], None).unwrap_or(READY_DELAY),
         stop_deadline: limit(&[&written.stop_deadline], Some(STOP_DEADLINE))
             .unwrap_or(STOP_DEADLINE),
         control_socket: match written.control_socket.as_ref().map(|socket| &socket.value) {
@@ -110,6 +116,7 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
         bind: written.bind.as_ref()?.value.clone(),
         permissions: or(&written.permissions, PERMISSIONS),
         to: name(written.to.as_ref()?),
+        max_connections: most(&written.max_connections),
         timeouts: listener_timeouts(&written.timeouts, defaults),
         splice: or(&written.splice, Splice::default()),
         failure_reply: written.failure_reply.as_ref().map(failure_reply),
@@ -187,10 +194,7 @@ fn endpoint(written: &Endpoint) -> Option<EndpointSpec> {
         }),
         backup: or(&written.backup, false),
         disabled: or(&written.disabled, false),
-        max_connections: written
-            .max_connections
-            .as_ref()
-            .and_then(|most| NonZeroU32::new(narrow(most.value))),
+        max_connections: most(&written.max_connections),
     })
 }
 
@@ -244,6 +248,12 @@ fn count(written: &Option<Located<u64>>, default: usize) -> usize {
     written
         .as_ref()
         .map_or(default, |located| whole(located.value))
+}
+
+/// A limit on connections; the table of keys keeps it above 0.
+fn most(written: &Option<Located<u64>>) -> Option<NonZeroU32> {
+    let written = written.as_ref()?;
+    NonZeroU32::new(narrow(written.value))
 }
 
 /// The first that is written counts, `"off"` as well as a value.

@@ -31,7 +31,7 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
         check_something_is_served(file, problems);
         check_references(file, problems);
     }
-    check_binds(&file.listeners, problems);
+    check_binds(file, problems);
     for listener in &file.listeners {
         check_permissions(listener, problems);
     }
@@ -130,12 +130,11 @@ fn advise_reference(written: &str, known: &[&str]) -> String {
     }
 }
 
-fn check_binds(listeners: &[Listener], problems: &Problems) {
+fn check_binds(file: &File, problems: &Problems) {
     let mut by_port: HashMap<Option<u16>, Vec<&Located<Address>>> = HashMap::new();
-    let binds = listeners
-        .iter()
-        .filter_map(|listener| listener.bind.as_ref());
-    for bind in binds {
+    let listeners = file.listeners.iter();
+    let binds = listeners.filter_map(|listener| listener.bind.as_ref());
+    for bind in file.admin.bind.iter().chain(binds) {
         let earlier = by_port.entry(port(&bind.value)).or_default();
         if let Some(other) = earlier
             .iter()

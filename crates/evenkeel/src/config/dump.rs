@@ -2,14 +2,15 @@
 //!
 //! What this prints can be read again, and means the same. Timeouts are printed where they apply, so there is no `[defaults]`.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec};
 use evenkeel_proxy::settings::{
-    AccessLogSettings, ClusterSettings, FailureReply, ListenerSettings, LogDestination,
-    ProcessSettings,
+    AccessLogSettings, AdminSettings, ClusterSettings, FailureReply, ListenerSettings,
+    LogDestination, ProcessSettings,
 };
 
 use super::Loaded;
@@ -19,10 +20,9 @@ use super::words::{BalanceName, LogLevel, Protocol, Words};
 /// The complete configuration as TOML.
 pub fn dump(loaded: &Loaded) -> String {
     let settings = &loaded.settings;
-    let mut tables = vec![
-        process(&settings.process),
-        log(&settings.access_log, loaded.log_level),
-    ];
+    let mut tables = vec![process(&settings.process)];
+    tables.extend(settings.admin.as_ref().map(admin));
+    tables.push(log(&settings.access_log, loaded.log_level));
     tables.extend(settings.listeners.iter().map(listener));
     tables.extend(settings.clusters.iter().map(cluster));
     tables
@@ -62,11 +62,17 @@ fn process(process: &ProcessSettings) -> TableText {
     TableText::new("process")
         .line("workers", process.workers)
         .line("splice_pipes_max", process.splice_pipes_max)
+        .optional("max_connections", most(process.max_connections))
+        .line("ready_delay", duration(process.ready_delay))
         .line("stop_deadline", duration(process.stop_deadline))
         .line(
             "control_socket",
             process.control_socket.as_deref().map_or_else(off, path),
         )
+}
+
+fn admin(admin: &AdminSettings) -> TableText {
+    TableText::new("admin").line("bind", quoted(&admin.bind.to_string()))
 }
 
 fn log(access: &AccessLogSettings, level: LogLevel) -> TableText {
@@ -97,6 +103,7 @@ fn listener(listener: &ListenerSettings) -> TableText {
         .optional("permissions", permissions(listener))
         .line("protocol", word(Protocol::Tcp))
         .line("to", quoted(&listener.to))
+        .optional("max_connections", most(listener.max_connections))
         .line("timeouts", timeouts)
         .line("splice", word(listener.splice))
         .optional(
@@ -191,11 +198,7 @@ fn endpoint(endpoint: &EndpointSpec) -> String {
         ("backup", endpoint.backup.to_string()),
         ("disabled", endpoint.disabled.to_string()),
     ];
-    keys.extend(
-        endpoint
-            .max_connections
-            .map(|most| ("max_connections", most.to_string())),
-    );
+    keys.extend(most(endpoint.max_connections).map(|most| ("max_connections", most)));
     inline(&keys)
 }
 
@@ -206,6 +209,10 @@ fn ejection(policy: &EjectionPolicy) -> String {
         ("max", duration(policy.max)),
         ("share_max", percent(policy.share_max_percent)),
     ])
+}
+
+fn most(connections: Option<NonZeroU32>) -> Option<String> {
+    connections.map(|most| most.to_string())
 }
 
 fn inline(keys: &[(&str, String)]) -> String {

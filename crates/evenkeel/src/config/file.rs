@@ -36,6 +36,7 @@ pub(super) enum Role {
 pub(super) struct File {
     pub(super) include: Vec<Located<String>>,
     pub(super) process: Process,
+    pub(super) admin: Admin,
     pub(super) log: Log,
     pub(super) timeouts: Timeouts,
     pub(super) listeners: Vec<Listener>,
@@ -47,8 +48,16 @@ pub(super) struct File {
 pub(super) struct Process {
     pub(super) workers: Maybe<u64>,
     pub(super) splice_pipes_max: Maybe<u64>,
+    pub(super) max_connections: Maybe<u64>,
+    pub(super) ready_delay: MaybeLimit<Duration>,
     pub(super) stop_deadline: MaybeLimit<Duration>,
     pub(super) control_socket: Maybe<WordOrPath>,
+}
+
+/// `[admin]`.
+#[derive(Debug, Default)]
+pub(super) struct Admin {
+    pub(super) bind: Maybe<Address>,
 }
 
 /// `[log]`.
@@ -78,6 +87,7 @@ pub(super) struct Listener {
     pub(super) bind: Maybe<Address>,
     pub(super) permissions: Maybe<u32>,
     pub(super) to: Maybe<String>,
+    pub(super) max_connections: Maybe<u64>,
     pub(super) timeouts: Timeouts,
     pub(super) splice: Maybe<Splice>,
     pub(super) failure_reply: Option<Reply>,
@@ -174,6 +184,10 @@ impl File {
                 .table("process")
                 .map(|table| Process::read(&table))
                 .unwrap_or_default();
+            read.admin = root
+                .table("admin")
+                .map(|table| Admin::read(&table))
+                .unwrap_or_default();
             read.log = root
                 .table("log")
                 .map(|table| Log::read(&table))
@@ -208,8 +222,18 @@ impl Process {
         Self {
             workers: table.whole("workers"),
             splice_pipes_max: table.whole("splice_pipes_max"),
+            max_connections: table.whole("max_connections"),
+            ready_delay: table.duration("ready_delay"),
             stop_deadline: table.duration("stop_deadline"),
             control_socket: table.word_or_path("control_socket"),
+        }
+    }
+}
+
+impl Admin {
+    fn read(table: &TableReader<'_>) -> Self {
+        Self {
+            bind: table.address("bind"),
         }
     }
 }
@@ -254,6 +278,7 @@ impl Listener {
             bind: table.address("bind"),
             permissions: table.permissions("permissions"),
             to: table.string("to"),
+            max_connections: table.whole("max_connections"),
             timeouts: Timeouts::inside(&table),
             splice: table.word("splice"),
             failure_reply: table.word_or_table("failure_reply").and_then(Reply::read),

@@ -4,6 +4,7 @@ use evenkeel_proxy::settings::Splice;
 
 use super::super::keys::{Absent, Form, Key, Table};
 use super::super::words::{Protocol, names};
+use super::CONNECTIONS_MAX;
 use super::timeouts::{INHERITED, LISTENER_TIMEOUTS};
 
 /// The most bytes of a reply to a client that could not be served.
@@ -49,6 +50,16 @@ pub(in crate::config) static LISTENER: Table = Table {
             "default_backend",
             "service",
         ]),
+        Key::new(
+            "max_connections",
+            Form::Whole {
+                min: 1,
+                max: CONNECTIONS_MAX,
+            },
+            Absent::Means("no limit"),
+            "How many sessions it may have at one time; further clients wait to be accepted.",
+        )
+        .elsewhere(&["maxconn", "max_conns", "limit"]),
         Key::new(
             "timeouts",
             Form::Table(&LISTENER_TIMEOUTS),

@@ -12,7 +12,7 @@ use super::keys::{Absent, Form, Key, Off, Table};
 
 pub(super) use cluster::*;
 pub(super) use listener::*;
-pub(super) use process::{LOG, PROCESS};
+pub(super) use process::{ADMIN, LOG, PROCESS};
 pub(super) use timeouts::{CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DEFAULTS, LISTENER_TIMEOUTS};
 
 /// The most listeners, and the most clusters.
@@ -28,10 +28,11 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 14] = [
+pub(super) const TABLES: [&Table; 15] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
+    &ADMIN,
     &LOG,
     &DEFAULTS,
     &LISTENER,
@@ -69,6 +70,13 @@ pub(super) static ROOT: Table = Table {
             Absent::Means("its defaults"),
             "The process itself.",
         ),
+        Key::new(
+            "admin",
+            Form::Table(&ADMIN),
+            Absent::Means("there is no admin listener"),
+            "Where the process tells machines how it is.",
+        )
+        .elsewhere(&["metrics", "stats", "monitoring"]),
         Key::new(
             "log",
             Form::Table(&LOG),

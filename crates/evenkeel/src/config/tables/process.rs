@@ -1,4 +1,4 @@
-//! `[process]` and `[log]`.
+//! `[process]`, `[admin]` and `[log]`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use evenkeel_proxy::settings::{LogFormat, ProcessSettings};
 
 use super::super::keys::{Absent, Form, Key, Off, Table};
 use super::super::words::{LogLevel, names};
-use super::{DURATION_MAX, PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
+use super::{CONNECTIONS_MAX, DURATION_MAX, PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
 
 pub(in crate::config) static PROCESS: Table = Table {
     title: "[process]",
@@ -33,6 +33,26 @@ pub(in crate::config) static PROCESS: Table = Table {
         )
         .elsewhere(&["maxpipes"]),
         Key::new(
+            "max_connections",
+            Form::Whole {
+                min: 1,
+                max: CONNECTIONS_MAX,
+            },
+            Absent::Means("as many as there are descriptors for"),
+            "How many sessions all listeners together may have at one time; further clients wait to be accepted.",
+        )
+        .elsewhere(&["maxconn", "worker_connections"]),
+        Key::new(
+            "ready_delay",
+            Form::Duration {
+                min: Duration::ZERO,
+                max: DURATION_MAX,
+                off: Off::Refused,
+            },
+            Absent::Value("\"0s\""),
+            "How long a graceful stop goes on accepting after `/readyz` has begun to say no, so that whoever sends clients here can stop first.",
+        ),
+        Key::new(
             "stop_deadline",
             Form::Duration {
                 min: Duration::ZERO,
@@ -52,6 +72,18 @@ pub(in crate::config) static PROCESS: Table = Table {
             "The Unix socket that `status`, `route` and `stop` talk to.",
         ),
     ],
+};
+
+pub(in crate::config) static ADMIN: Table = Table {
+    title: "[admin]",
+    about: "Where the process tells machines how it is.",
+    keys: &[Key::new(
+        "bind",
+        Form::BindAddress,
+        Absent::Means("there is no admin listener"),
+        "The address on which `/metrics`, `/livez` and `/readyz` are answered over HTTP. Whoever can reach it can read them.",
+    )
+    .elsewhere(&["listen", "address", "addr", "port"])],
 };
 
 pub(in crate::config) static LOG: Table = Table {

@@ -1,0 +1,47 @@
+//! Figures of each listener: who came, who is there, how sessions ended.
+
+use std::sync::Arc;
+
+use evenkeel_proxy::ListenerStatus;
+use evenkeel_proxy::telemetry::counters::ListenerTally;
+use evenkeel_proxy::telemetry::reason::Reason;
+
+use super::family;
+use super::text::Page;
+use crate::desk::Desk;
+
+pub(super) fn write(desk: &Desk, page: &mut Page) {
+    let listeners = desk.proxy.listeners();
+    let mut sessions = page.family(&family::LISTENER_SESSIONS);
+    for listener in &listeners {
+        sessions.put(&[&listener.name], listener.sessions);
+    }
+    let mut accepted = page.family(&family::LISTENER_CONNECTIONS);
+    for listener in &listeners {
+        accepted.put(&[&listener.name], listener.accepted);
+    }
+    write_ends(desk, &listeners, page);
+}
+
+fn write_ends(desk: &Desk, listeners: &[ListenerStatus], page: &mut Page) {
+    let counters = desk.telemetry.counters();
+    let counted: Vec<(&str, Arc<ListenerTally>)> = listeners
+        .iter()
+        .filter_map(|listener| Some((&*listener.name, counters.listener(&listener.name)?)))
+        .collect();
+    let mut ended = page.family(&family::LISTENER_ENDED);
+    for (name, tally) in &counted {
+        for reason in Reason::ALL {
+            ended.put(&[name, reason.code()], tally.sessions.ended(*reason));
+        }
+    }
+    let mut bytes = page.family(&family::LISTENER_BYTES);
+    for (name, tally) in &counted {
+        bytes.put(&[name, "up"], tally.sessions.bytes_up());
+        bytes.put(&[name, "down"], tally.sessions.bytes_down());
+    }
+    let mut lives = page.family(&family::LISTENER_LIVES);
+    for (name, tally) in &counted {
+        lives.put_histogram(&[name], &tally.lives);
+    }
+}
