@@ -8,10 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::control::server::CONNECTIONS_MAX;
 use crate::kernel;
+use crate::probe::{LATE_MAX, OPEN_MAX};
 
 /// Descriptors set aside for the control socket's connections, and as many for what opens a file now and then: logs, a
 /// configuration that is loaded again, a look into `/proc`.
 const RESERVE: u64 = 2 * CONNECTIONS_MAX as u64;
+
+/// The most descriptors that probes have at one time; with fewer endpoints, one for each.
+const PROBES_MAX: usize = OPEN_MAX + LATE_MAX;
 
 /// What a worker takes: an epoll instance, a mailbox, and the session that it accepts while another one accepts the last.
 const PER_WORKER: u64 = 4;
@@ -29,10 +33,11 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// What there are descriptors for now, before the workers are started.
-    pub(crate) fn measure(workers: usize, pipes_wanted: usize) -> Self {
+    /// What there are descriptors for now, before the workers are started; `probed` endpoints will be asked about themselves. Probes that
+    /// come with a reload find nothing set aside.
+    pub(crate) fn measure(workers: usize, pipes_wanted: usize, probed: usize) -> Self {
         match kernel::free_descriptors() {
-            Some(free) => Self::of(free, workers, pipes_wanted),
+            Some(free) => Self::of(free, workers, pipes_wanted, probed),
             None => Self::new(u64::MAX, pipes_wanted),
         }
     }
@@ -59,10 +64,11 @@ impl Capacity {
         self.sessions.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn of(free: u64, workers: usize, pipes_wanted: usize) -> Self {
+    fn of(free: u64, workers: usize, pipes_wanted: usize, probed: usize) -> Self {
         let free = free.saturating_sub(PER_WORKER * workers as u64);
+        let reserve = RESERVE + probed.min(PROBES_MAX) as u64;
         // Where there is next to nothing, half of it is for sessions all the same.
-        let free = free - RESERVE.min(free / 2);
+        let free = free - reserve.min(free / 2);
         let pipes_max = pipes_wanted.min(usize::try_from(free / (4 * PER_PIPE)).unwrap_or(0));
         let sessions_max = (free - PER_PIPE * pipes_max as u64) / PER_SESSION;
         Self::new(sessions_max.max(1), pipes_max)
@@ -85,7 +91,7 @@ mod tests {
     #[test]
     fn no_descriptor_is_promised_twice() {
         for free in 0..20_000 {
-            let capacity = Capacity::of(free, 2, 256);
+            let capacity = Capacity::of(free, 2, 256, 0);
             let promised =
                 PER_SESSION * capacity.sessions_max + PER_PIPE * capacity.pipes_max as u64;
             assert!(capacity.sessions_max >= 1);

@@ -321,7 +321,11 @@ fn cluster_keys(before: &ClusterSettings, after: &ClusterSettings) -> Vec<String
         ),
         ("trials", old.trials != new.trials),
         ("ejection", old.ejection != new.ejection),
-        ("health", old.health != new.health),
+        (
+            "health",
+            old.health != new.health || before.probe != after.probe,
+        ),
+        ("on_down", before.on_down != after.on_down),
         ("failback", old.failback != new.failback),
         ("slow_start", old.slow_start != new.slow_start),
         ("queue_max", old.queue_max != new.queue_max),

@@ -10,6 +10,7 @@ mod crew;
 mod kernel;
 mod listener;
 mod present;
+pub mod probe;
 mod proxy;
 mod pulse;
 mod reload;

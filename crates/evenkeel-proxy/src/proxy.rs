@@ -4,8 +4,8 @@
 //! (signals, the control socket) calls the methods here and is not known.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwap;
@@ -24,7 +24,7 @@ use crate::listener::{Bound, Holder, ListenerState, ToBind, bind_all};
 use crate::present::Present;
 use crate::pulse::{Pulse, WorkerPulse};
 use crate::route::Route;
-use crate::settings::{ListenerSettings, Settings};
+use crate::settings::{ListenerSettings, OnDown, ProbeSettings, Settings};
 use crate::tier::{BalanceTier, Tier};
 use crate::upstream::SessionIndex;
 use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, time_of};
@@ -155,6 +155,14 @@ pub struct RouteAnswer {
     pub by_first_line: bool,
 }
 
+/// A cluster whose endpoints are probed.
+pub(crate) struct ProbedCluster {
+    pub(crate) name: Arc<str>,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) settings: Arc<ProbeSettings>,
+    pub(crate) on_down: OnDown,
+}
+
 struct WorkerHandle {
     index: Arc<SessionIndex>,
     spliced: Arc<SpliceCounts>,
@@ -180,6 +188,8 @@ pub struct Proxy {
     /// Taken by a reload while it runs.
     pub(crate) reloading: AtomicBool,
     stopping: AtomicBool,
+    /// Set once the workers may begin.
+    opened: Arc<OnceLock<()>>,
     pub(crate) capacity: Arc<Capacity>,
     pipes: Arc<PipeBudget>,
     pub(crate) crew: Arc<Crew>,
@@ -193,6 +203,17 @@ impl Proxy {
     ///
     /// An address cannot be had, or the machine lacks something. Nothing runs then.
     pub fn start(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
+        let proxy = Self::prepare(settings, sink)?;
+        proxy.open();
+        Ok(proxy)
+    }
+
+    /// As [`Proxy::start`], but nobody is served before [`Proxy::open`]: whoever connects waits in the backlog.
+    ///
+    /// # Errors
+    ///
+    /// As [`Proxy::start`].
+    pub fn prepare(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
         kernel::raise_descriptor_limit();
         let clock = Clock::start();
         let now = time_of(clock.now());
@@ -209,7 +230,11 @@ impl Proxy {
             settings.listeners.iter().map(ToBind::first),
             process.workers,
         )?;
-        let capacity = Arc::new(Capacity::measure(process.workers, process.splice_pipes_max));
+        let capacity = Arc::new(Capacity::measure(
+            process.workers,
+            process.splice_pipes_max,
+            settings.probed_endpoints(),
+        ));
         let numbered = (0..).zip(&settings.listeners).zip(&bound).zip(routes);
         let listeners: Vec<_> = numbered
             .map(|(((number, settings), bound), route)| {
@@ -230,6 +255,7 @@ impl Proxy {
             }),
             reloading: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            opened: Arc::default(),
             pipes: pipe_budget(capacity.pipes_max()),
             capacity,
             crew: Crew::of(process.workers)
@@ -238,6 +264,17 @@ impl Proxy {
         };
         proxy.start_workers(bound, process.workers, &sink)?;
         Ok(proxy)
+    }
+
+    /// Lets the workers begin. Nothing more happens when they have begun already.
+    pub fn open(&self) {
+        // Set already: it is open.
+        let _ = self.opened.set(());
+    }
+
+    /// Whether clients are served, or were until a stop.
+    pub fn is_open(&self) -> bool {
+        self.opened.get().is_some()
     }
 
     /// Grows with every change of listeners, clusters or endpoints that a reload makes. Whoever follows them looks at it from
@@ -268,6 +305,29 @@ impl Proxy {
         let present = self.present.load();
         let tiers = present.tiers.iter();
         tiers.map(|tier| Arc::clone(&tier.cluster)).collect()
+    }
+
+    /// The clusters whose endpoints are probed.
+    pub(crate) fn probed_clusters(&self) -> Vec<ProbedCluster> {
+        let present = self.present.load();
+        let listed = present.settings.clusters.iter().zip(&present.tiers);
+        listed
+            .filter_map(|(settings, tier)| {
+                Some(ProbedCluster {
+                    name: Arc::clone(&settings.spec.name),
+                    cluster: Arc::clone(&tier.cluster),
+                    settings: settings.probe.clone()?,
+                    on_down: settings.on_down,
+                })
+            })
+            .collect()
+    }
+
+    /// Ends the sessions that use the endpoint, but for those that have had no answer and can go to another one.
+    pub(crate) fn close_sessions_of(&self, endpoint: EndpointId) {
+        if self.sessions_of(endpoint) > 0 {
+            self.instruct_all(|| Instruction::CloseSessionsOf(endpoint));
+        }
     }
 
     /// Sessions that have not ended, also those of listeners that have been removed.
@@ -365,12 +425,14 @@ impl Proxy {
     pub fn drain(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.instruct_all(|| Instruction::Drain);
+        self.open();
     }
 
     /// Accepts nothing more and ends all sessions now.
     pub fn close(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.instruct_all(|| Instruction::Close);
+        self.open();
     }
 
     /// Waits until all threads have ended, which takes a [`Proxy::drain`] or [`Proxy::close`].
@@ -436,9 +498,13 @@ impl Proxy {
         for (listener, socket) in sockets {
             worker.listen(listener, socket)?;
         }
+        let opened = Arc::clone(&self.opened);
         let thread = thread::Builder::new()
             .name(format!("ek-worker-{number}"))
-            .spawn(move || run(number, worker))?;
+            .spawn(move || {
+                opened.wait();
+                run(number, worker);
+            })?;
         Ok(WorkerHandle {
             index,
             spliced,

@@ -53,6 +53,8 @@ impl Proxy {
     /// See [`ReloadError`]; nothing has changed then.
     pub fn reload(&self, settings: Settings) -> Result<Changes, ReloadError> {
         let _turn = ReloadTurn::take(&self.reloading)?;
+        // Workers that have not begun yet would not answer.
+        self.open();
         if self.is_stopping() {
             return Err(ReloadError::Stopping);
         }

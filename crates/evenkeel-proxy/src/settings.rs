@@ -3,6 +3,8 @@
 //! Nothing here is optional because it was not written: the program has filled in every default. The raw form, as the
 //! user writes it, lives in the program crate.
 
+mod probe;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +13,10 @@ use std::time::Duration;
 use evenkeel_core::ClusterSpec;
 use evenkeel_core::units::Address;
 pub use evenkeel_reactor::Splice;
+pub use probe::{
+    Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, OnDown, ProbeSettings, ProbeTarget,
+    RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
+};
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -28,6 +34,15 @@ pub struct Settings {
     pub listeners: Vec<ListenerSettings>,
     /// In the order of the file; names are unique, and distinct from every other target's.
     pub clusters: Vec<ClusterSettings>,
+}
+
+impl Settings {
+    /// How many endpoints are probed.
+    pub fn probed_endpoints(&self) -> usize {
+        let clusters = self.clusters.iter();
+        let probed = clusters.filter(|cluster| cluster.probe.is_some());
+        probed.map(|cluster| cluster.spec.endpoints.len()).sum()
+    }
 }
 
 /// The process itself.
@@ -145,6 +160,10 @@ pub enum FailureReply {
 pub struct ClusterSettings {
     /// What the core decides by: endpoints, weights, balancer, ejection, limits. Its name is the cluster's.
     pub spec: ClusterSpec,
+    /// How its endpoints are probed; `None` asks nothing. The thresholds are in the specification.
+    pub probe: Option<Arc<ProbeSettings>>,
+    /// What becomes of an endpoint's sessions when its probes find it down.
+    pub on_down: OnDown,
     /// What the balancer `hash` hashes; `None` for every other balancer.
     pub key: Option<KeySource>,
     /// How long a connection attempt may take.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use evenkeel_core::units::Time;
+use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Lease, Waiter};
 use evenkeel_reactor::{
     Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Origin, Readiness, Slots, Stream, Tag,
@@ -33,6 +33,8 @@ pub(crate) enum Instruction {
     Answer,
     /// Take over a socket that another worker has accepted.
     Adopt(Arrival),
+    /// Probes have found the endpoint down: end the sessions that use it.
+    CloseSessionsOf(EndpointId),
     /// Accept on other listeners, or by other settings.
     Relisten(Box<Relisten>),
 }
@@ -251,6 +253,7 @@ impl Handler for SessionHandler {
         match instruction {
             Instruction::Answer => self.shared.pulse.answer(),
             Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
+            Instruction::CloseSessionsOf(endpoint) => self.close_of(turn, sessions, endpoint),
             Instruction::Relisten(changes) => self.relisten(turn, *changes),
             Instruction::Drain => {
                 turn.finish();
@@ -320,6 +323,26 @@ impl SessionHandler {
             .map(|session| session.begin(&mut work));
         if fate == Some(Fate::Remove) {
             sessions.remove(key);
+        }
+    }
+
+    fn close_of(
+        &mut self,
+        turn: &mut Turn<'_>,
+        sessions: &mut Slots<Session>,
+        endpoint: EndpointId,
+    ) {
+        let keys = self.shared.index.sessions(endpoint);
+        let mut work = Work {
+            turn,
+            shared: &mut self.shared,
+        };
+        for key in keys {
+            let session = sessions.get_mut(key);
+            let fate = session.map(|session| session.endpoint_down(&mut work));
+            if fate == Some(Fate::Remove) {
+                sessions.remove(key);
+            }
         }
     }
 

@@ -67,7 +67,7 @@ impl Balancer {
             .map(AdminListener::bind)
             .transpose()?;
         let admin_address = admin.as_ref().map(|admin| admin.address().clone());
-        let proxy = Arc::new(Proxy::start(settings, Arc::clone(&telemetry) as _)?);
+        let proxy = Arc::new(Proxy::prepare(settings, Arc::clone(&telemetry) as _)?);
         let charge = Charge {
             proxy: Arc::clone(&proxy),
             telemetry,

@@ -14,6 +14,7 @@ use evenkeel_proxy::Proxy;
 use evenkeel_proxy::control::protocol::StopMode;
 use evenkeel_proxy::control::server;
 use evenkeel_proxy::control::socket::ControlSocket;
+use evenkeel_proxy::probe::Prober;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::Stopped;
 use tokio::runtime::Runtime;
@@ -35,6 +36,8 @@ const TICK: Duration = Duration::from_millis(100);
 const TICKS_PER_LOOK: u32 = 5;
 /// How many ticks lie between two questions to the workers whether they are well: a second.
 const TICKS_PER_PULSE: u32 = 10;
+/// How long clients wait, at the start, for the first probes to end.
+const FIRST_PROBES_MAX: Duration = Duration::from_secs(2);
 /// Requests to stop that wait to be read; the thread reads them as soon as it has answered.
 const STOP_REQUESTS_MAX: usize = 16;
 /// How many ticks lie between two lines about a stop that goes on: five seconds.
@@ -133,6 +136,8 @@ struct Plane {
     phase: Phase,
     stopping: Arc<AtomicBool>,
     watch: Watch,
+    prober: Prober,
+    started: Instant,
     ticks: u32,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
@@ -150,9 +155,11 @@ impl Plane {
         let Lookout { runtime, signals } = lookout;
         let guard = runtime.enter();
         let stopping = Arc::new(AtomicBool::new(false));
+        let prober = Prober::new(Arc::clone(&charge.proxy));
         let desk = Arc::new(Desk {
             proxy: Arc::clone(&charge.proxy),
             telemetry: Arc::clone(&charge.telemetry),
+            probes: prober.ledger(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             stopping: Arc::clone(&stopping),
@@ -175,6 +182,8 @@ impl Plane {
             phase: Phase::Running,
             stopping,
             watch: Watch::default(),
+            prober,
+            started: Instant::now(),
             ticks: 0,
             server,
             admin,
@@ -186,10 +195,8 @@ impl Plane {
     async fn run(mut self) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        self.supervisor.ready(&format!(
-            "listeners: {}",
-            self.charge.proxy.listeners().len()
-        ));
+        self.prober.follow();
+        self.open_if_ready();
         while !self.is_over() {
             tokio::select! {
                 _ = ticks.tick() => self.tick(),
@@ -202,6 +209,7 @@ impl Plane {
 
     fn tick(&mut self) {
         self.charge.proxy.tick();
+        self.open_if_ready();
         self.ticks = self.ticks.wrapping_add(1);
         if let Phase::Leaving { since } = self.phase
             && since.elapsed() >= self.ready_delay()
@@ -211,6 +219,10 @@ impl Plane {
         if self.ticks.is_multiple_of(TICKS_PER_PULSE) {
             self.charge.proxy.ask_workers();
         }
+        // An operator's word changes no version: what is probed is looked at now and then all the same.
+        if self.prober.is_behind() || self.ticks.is_multiple_of(TICKS_PER_LOOK) {
+            self.prober.follow();
+        }
         if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
             self.look();
         }
@@ -218,6 +230,21 @@ impl Plane {
             let sessions = self.charge.proxy.sessions();
             tracing::info!(sessions, "still stopping");
         }
+    }
+
+    /// Clients are served as soon as it is known who can serve them, or when that takes too long.
+    fn open_if_ready(&mut self) {
+        let proxy = &self.charge.proxy;
+        let is_known = self.prober.has_asked_everybody();
+        if proxy.is_open() || !(is_known || self.started.elapsed() >= FIRST_PROBES_MAX) {
+            return;
+        }
+        if !is_known {
+            tracing::warn!("the first probes take long: serving clients before all have ended");
+        }
+        proxy.open();
+        let listeners = proxy.listeners().len();
+        self.supervisor.ready(&format!("listeners: {listeners}"));
     }
 
     fn look(&mut self) {

@@ -12,6 +12,7 @@ use evenkeel_proxy::control::report::{
     WorkerReport,
 };
 use evenkeel_proxy::control::server::{Answering, ControlHandler};
+use evenkeel_proxy::probe::Ledger;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{ListenerStatus, Origin, Proxy};
 use tokio::sync::mpsc::Sender;
@@ -27,6 +28,8 @@ pub(crate) struct Desk {
     pub proxy: Arc<Proxy>,
     /// Its counters.
     pub telemetry: Arc<Telemetry>,
+    /// The last results of probes.
+    pub probes: Arc<Ledger>,
     /// When the process was ready.
     pub started: Instant,
     /// The same by the clock on the wall.
@@ -126,7 +129,8 @@ impl Desk {
         clusters
             .map(|status| {
                 let tally = counters.cluster(&status.name);
-                ClusterReport::new(&status, tally.as_ref().map(|tally| &tally.sessions), now)
+                let tally = tally.as_ref().map(|tally| &tally.sessions);
+                ClusterReport::new(&status, tally, &self.probes, now)
             })
             .collect()
     }

@@ -9,6 +9,7 @@ use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus, Explanation, F
 use serde::{Deserialize, Serialize};
 
 use crate::SpliceStatus;
+use crate::probe::{Finding, Ledger, Verdict as ProbeVerdict};
 use crate::telemetry::access_log::AccessLogCounts;
 use crate::telemetry::counters::Tally;
 use crate::telemetry::reason::Reason;
@@ -118,6 +119,21 @@ pub struct EndpointReport {
     pub failures: u64,
     /// The last of the failures.
     pub last_failure: Option<FailureReport>,
+    /// How its last probe went; `None` where nothing probes it, or the first probe has not ended.
+    pub probe: Option<ProbeReport>,
+}
+
+/// A probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// `passed`, `failed`, or `not_asked` when this machine could not ask.
+    pub result: String,
+    /// Why it did not pass.
+    pub reason: Option<String>,
+    /// From the connecting to the verdict.
+    pub took_us: u64,
+    /// How long ago the verdict was.
+    pub age_ms: u64,
 }
 
 /// A failure.
@@ -242,7 +258,7 @@ impl From<&Tally> for EndedReport {
 
 impl ClusterReport {
     /// From what the core and the counters say of a cluster.
-    pub fn new(status: &ClusterStatus, tally: Option<&Tally>, now: Time) -> Self {
+    pub fn new(status: &ClusterStatus, tally: Option<&Tally>, probes: &Ledger, now: Time) -> Self {
         let endpoints = status.endpoints.iter();
         Self {
             name: status.name.to_string(),
@@ -250,7 +266,10 @@ impl ClusterReport {
             queue_max: status.queue_max,
             ended: tally.map(EndedReport::from).unwrap_or_default(),
             endpoints: endpoints
-                .map(|endpoint| EndpointReport::new(endpoint, now))
+                .map(|endpoint| EndpointReport {
+                    probe: probes.last(endpoint.id).as_deref().map(Into::into),
+                    ..EndpointReport::new(endpoint, now)
+                })
                 .collect(),
         }
     }
@@ -278,7 +297,28 @@ impl EndpointReport {
                 kind: failure_code(failure).to_owned(),
                 age_ms: millis_between(at, now),
             }),
+            probe: None,
         }
+    }
+}
+
+impl From<&Finding> for ProbeReport {
+    fn from(finding: &Finding) -> Self {
+        Self {
+            result: verdict_code(&finding.verdict).to_owned(),
+            reason: finding.verdict.reason().map(ToString::to_string),
+            took_us: u64::try_from(finding.took.as_micros()).unwrap_or(u64::MAX),
+            age_ms: u64::try_from(finding.at.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// How a probe went, in one word.
+pub fn verdict_code(verdict: &ProbeVerdict) -> &'static str {
+    match verdict {
+        ProbeVerdict::Passed => "passed",
+        ProbeVerdict::Failed(_) => "failed",
+        ProbeVerdict::NotAsked(_) => "not_asked",
     }
 }
 

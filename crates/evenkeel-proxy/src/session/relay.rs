@@ -204,6 +204,30 @@ impl Session {
         self.end(reason, work)
     }
 
+    /// Probes have found the endpoint down, and its sessions are not to wait for it. One that has no answer yet goes on to another
+    /// endpoint if it can; one that is still on its way to this endpoint finds out for itself.
+    pub(crate) fn endpoint_down(&mut self, work: &mut Work<'_, '_>) -> Fate {
+        let fate = match &self.state {
+            State::Relaying(_) if self.is_answer_missing() && self.may_replace() => {
+                self.leave_endpoint(work)
+            }
+            State::Relaying(_) => self.end(Reason::EndpointDown, work),
+            State::Lingering(linger) if linger.attempt.is_some() => {
+                let reason = linger.reason;
+                self.end(reason, work)
+            }
+            _ => Fate::Keep,
+        };
+        self.settle(fate, work)
+    }
+
+    fn leave_endpoint(&mut self, work: &mut Work<'_, '_>) -> Fate {
+        if let State::Relaying(relay) = self.leave() {
+            self.give_back(relay.attempt, Outcome::Abandoned, work.now());
+        }
+        self.replace(Reason::EndpointDown, work)
+    }
+
     /// Closes both sides, each in the way that its peer is owed, and gives the lease back.
     pub(super) fn part(&self, relay: Relay, reason: Reason, now: Time) {
         let outcome = relay.outcome_at_end(reason);

@@ -7,7 +7,7 @@ use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, W
 
 use super::{
     AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
-    LogFormat, ProcessSettings, Settings, Splice,
+    LogFormat, OnDown, ProcessSettings, Settings, Splice,
 };
 
 /// A listener `front` on port 1, in front of a cluster `web` of `a` and `b`.
@@ -64,6 +64,8 @@ pub(crate) fn cluster(name: &str, endpoints: Vec<EndpointSpec>) -> ClusterSettin
             queue_max: 1024,
             when_none: WhenNone::Fail,
         },
+        probe: None,
+        on_down: OnDown::Keep,
         key: None,
         connect_timeout: Duration::from_secs(2),
         queue_timeout: Duration::from_secs(5),

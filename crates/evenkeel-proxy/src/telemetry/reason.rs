@@ -52,6 +52,8 @@ reasons! {
     UpstreamReset = "upstream_reset",
     /// The endpoint ended the connection before its first answer byte.
     UpstreamClosed = "upstream_closed",
+    /// Probes found the endpoint down, and its cluster closes the sessions of such endpoints.
+    EndpointDown = "endpoint_down",
     /// The client reset the connection.
     ClientReset = "client_reset",
     /// The client went away before an endpoint was connected.

@@ -33,6 +33,13 @@ impl SessionIndex {
         }
     }
 
+    /// The sessions that use the endpoint.
+    pub(crate) fn sessions(&self, endpoint: EndpointId) -> Vec<Key> {
+        let sessions = self.sessions.lock();
+        let of_endpoint = sessions.get(&endpoint).into_iter().flatten();
+        of_endpoint.map(|(_, session)| *session).collect()
+    }
+
     /// How many sessions use the endpoint.
     pub(crate) fn count(&self, endpoint: EndpointId) -> usize {
         self.sessions.lock().get(&endpoint).map_or(0, Slab::len)
@@ -71,6 +78,7 @@ mod tests {
         let second = index.enter(east, Key::from_u64(2));
         let third = index.enter(west, Key::from_u64(3));
         assert_eq!((index.count(east), index.count(west)), (2, 1));
+        assert_eq!(index.sessions(west), [Key::from_u64(3)]);
 
         drop((first, third));
         assert_eq!((index.count(east), index.count(west)), (1, 0));

@@ -7,7 +7,7 @@ use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
-    LogFormat, ProcessSettings, Settings, Splice,
+    LogFormat, OnDown, ProcessSettings, Settings, Splice,
 };
 
 /// Only a fault makes anything wait that long.
@@ -67,6 +67,8 @@ fn cluster(endpoints: &[(&str, SocketAddr)]) -> ClusterSettings {
             health: None,
             failback: Failback::Auto,
         },
+        probe: None,
+        on_down: OnDown::Keep,
         key: None,
         connect_timeout: PATIENCE,
         queue_timeout: PATIENCE,

@@ -1,6 +1,7 @@
 //! `evenkeel status`: what runs, as tables or as JSON.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Args;
 use evenkeel_proxy::control::protocol::Request;
@@ -130,6 +131,7 @@ fn endpoints(endpoints: &[EndpointReport]) -> String {
         ("ESTABLISHED", Right),
         ("FAILURES", Right),
         ("LAST FAILURE", Left),
+        ("PROBE", Left),
     ]);
     for endpoint in endpoints {
         table.push([
@@ -143,6 +145,7 @@ fn endpoints(endpoints: &[EndpointReport]) -> String {
             endpoint.established.to_string(),
             endpoint.failures.to_string(),
             last_failure(endpoint),
+            probe(endpoint),
         ]);
     }
     table.render("  ")
@@ -173,6 +176,29 @@ fn last_failure(endpoint: &EndpointReport) -> String {
     }
 }
 
+fn probe(endpoint: &EndpointReport) -> String {
+    let Some(probe) = &endpoint.probe else {
+        return "-".to_owned();
+    };
+    let result = printable(&probe.result).replace('_', " ");
+    let ago = span(probe.age_ms);
+    match &probe.reason {
+        None => format!("{result} in {}, {ago} ago", micros(probe.took_us)),
+        Some(reason) => format!("{result} {ago} ago: {}", printable(reason)),
+    }
+}
+
+/// A probe takes less than a millisecond where all is well.
+fn micros(micros: u64) -> String {
+    match micros {
+        0..10_000 => format!(
+            "{:.1}ms",
+            Duration::from_micros(micros).as_secs_f64() * 1000.0
+        ),
+        _ => span(micros / 1000),
+    }
+}
+
 /// The most frequent first.
 fn reasons(by_reason: &BTreeMap<String, u64>) -> String {
     let mut counts: Vec<_> = by_reason.iter().collect();
@@ -194,7 +220,7 @@ fn access_log(log: AccessLogReport) -> String {
 mod tests {
     use evenkeel_proxy::control::report::WorkerReport;
 
-    use evenkeel_proxy::control::report::{EndedReport, FailureReport};
+    use evenkeel_proxy::control::report::{EndedReport, FailureReport, ProbeReport};
 
     use super::*;
 
@@ -213,6 +239,7 @@ mod tests {
             established: 118,
             failures: 0,
             last_failure: None,
+            probe: None,
         }
     }
 
@@ -224,6 +251,12 @@ mod tests {
             in_flight: 0,
             max_connections: None,
             failures: 5,
+            probe: Some(ProbeReport {
+                result: "failed".to_owned(),
+                reason: Some("connection refused".to_owned()),
+                took_us: 90,
+                age_ms: 1_200,
+            }),
             last_failure: Some(FailureReport {
                 kind: "refused".to_owned(),
                 age_ms: 65_000,
@@ -261,7 +294,15 @@ mod tests {
                 queue_max: 1024,
                 ended: ended(),
                 endpoints: vec![
-                    endpoint("db1", 3306),
+                    EndpointReport {
+                        probe: Some(ProbeReport {
+                            result: "passed".to_owned(),
+                            reason: None,
+                            took_us: 812,
+                            age_ms: 1_200,
+                        }),
+                        ..endpoint("db1", 3306)
+                    },
                     ejected(),
                     EndpointReport {
                         backup: true,
@@ -292,10 +333,10 @@ LISTENER  ADDRESS         TO         OPEN  ACCEPTED  BYTES-UP  BYTES-DOWN  ENDED
 mysql     127.0.0.1:5555  databases     2       116   2.0 KiB     5.0 MiB  done 110, client_reset 4
 
 CLUSTER databases: 0 of at most 1024 waiting
-  ENDPOINT  ADDRESS         STATE             WEIGHT  EFFECTIVE  IN-FLIGHT  ATTEMPTS  ESTABLISHED  FAILURES  LAST FAILURE
-  db1       10.0.0.11:3306  up                     3          3        2/8       120          118         0  -
-  db2       10.0.0.11:3307  ejected for 4.5s       3          0          0       120          118         5  refused, 1m 05s ago
-  spare     10.0.0.11:3308  up, backup             3          3        2/8       120          118         0  -
+  ENDPOINT  ADDRESS         STATE             WEIGHT  EFFECTIVE  IN-FLIGHT  ATTEMPTS  ESTABLISHED  FAILURES  LAST FAILURE         PROBE
+  db1       10.0.0.11:3306  up                     3          3        2/8       120          118         0  -                    passed in 0.8ms, 1.2s ago
+  db2       10.0.0.11:3307  ejected for 4.5s       3          0          0       120          118         5  refused, 1m 05s ago  failed 1.2s ago: connection refused
+  spare     10.0.0.11:3308  up, backup             3          3        2/8       120          118         0  -                    -
 
 spliced: 3.0 GiB through pipes, 2 of at most 256 open; no pipe: 0 times over the limit, 0 refused by the kernel
 access log: 114 lines written, 0 dropped

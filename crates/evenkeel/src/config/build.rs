@@ -2,6 +2,8 @@
 //!
 //! Runs after [`check`](super::check); `None` means that something required is missing, which has been reported.
 
+mod health;
+
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use evenkeel_core::units::Weight;
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPolicy, TrialPolicy};
 use evenkeel_proxy::settings::{
     AccessLogSettings, AdminSettings, ClusterSettings, FailureReply, ListenerSettings,
-    ListenerTimeouts, LogDestination, LogFormat, ProcessSettings, Settings, Splice,
+    ListenerTimeouts, LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
 };
 
 use super::diagnostics::Located;
@@ -23,6 +25,8 @@ use super::read::Choice;
 use super::surroundings::Surroundings;
 use super::values::WordOrPath;
 use super::words::{BalanceName, LogLevel};
+
+pub(super) use health::probe_every;
 
 /// A quarter of a GiB at most lies in that many, behind readers that have all stopped.
 const SPLICE_PIPES_MAX: usize = 256;
@@ -59,7 +63,7 @@ pub(super) fn build(
         clusters: file
             .clusters
             .iter()
-            .map(|written| cluster(written, &file.timeouts))
+            .map(|written| cluster(written, &file.timeouts, folder))
             .collect::<Option<_>>()?,
     };
     Some((settings, or(&file.log.level, LogLevel::default())))
@@ -146,10 +150,16 @@ fn failure_reply(written: &Reply) -> FailureReply {
     }
 }
 
-fn cluster(written: &Cluster, defaults: &Timeouts) -> Option<ClusterSettings> {
+fn cluster(written: &Cluster, defaults: &Timeouts, folder: &Path) -> Option<ClusterSettings> {
     let own = &written.timeouts;
+    let probe = match &written.health {
+        Some(health) => Some(Arc::new(health::probe(health, folder)?)),
+        None => None,
+    };
     Some(ClusterSettings {
         spec: spec(written)?,
+        probe,
+        on_down: or(&written.on_down, OnDown::default()),
         key: match &written.key {
             Choice::Made(key) => Some(key.value),
             Choice::Absent | Choice::Unreadable => None,
@@ -179,8 +189,8 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
         },
         slow_start: limit(&[&written.slow_start], None).unwrap_or(Duration::ZERO),
         queue_max: count(&written.queue_max, QUEUE_MAX),
+        health: written.health.as_ref().map(health::policy),
         when_none: or(&written.when_none, evenkeel_core::WhenNone::default()),
-        health: None,
         failback: evenkeel_core::Failback::default(),
     })
 }

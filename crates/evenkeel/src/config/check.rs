@@ -2,10 +2,14 @@
 //!
 //! Runs over the raw form and reports everything it finds; a value that is missing here has been reported already.
 
+mod health;
+
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use evenkeel_core::units::Address;
+
+use health::check_health;
 
 use super::build;
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
@@ -228,6 +232,7 @@ fn check_cluster(cluster: &Cluster, problems: &Problems) {
     check_endpoint_count(cluster, problems);
     check_endpoint_names(cluster, problems);
     check_usable(cluster, problems);
+    check_health(cluster, problems);
 }
 
 fn check_key(cluster: &Cluster, problems: &Problems) {

@@ -1,6 +1,8 @@
 //! The way back: settings as a configuration file in which nothing is left to a default.
 //!
-//! What this prints can be read again, and means the same. Timeouts are printed where they apply, so there is no `[defaults]`.
+//! What this prints can be read again, and means the same, but for passwords, which are not printed. Timeouts are printed where they apply, so there is no `[defaults]`.
+
+mod health;
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -160,8 +162,19 @@ fn cluster(cluster: &ClusterSettings) -> TableText {
             spec.ejection.as_ref().map_or_else(off, ejection),
         )
         .line("trials", trials)
+        .optional("health", health(cluster))
+        .optional(
+            "on_down",
+            cluster.probe.as_ref().map(|_| word(cluster.on_down)),
+        )
         .line("when_none", word(spec.when_none))
         .line("timeouts", timeouts)
+}
+
+/// The thresholds are the core's, the rest is the prober's.
+fn health(cluster: &ClusterSettings) -> Option<String> {
+    let (probe, policy) = (cluster.probe.as_ref()?, cluster.spec.health?);
+    Some(health::health(probe, policy))
 }
 
 /// `key` and `bounded_load` are refused where the balancer does not take them, so they are printed only where it does.

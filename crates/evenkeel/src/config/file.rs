@@ -3,11 +3,13 @@
 //! A value that is not there was not written, or was wrong and has been reported. [`build`](super::build) turns this into
 //! settings.
 
+mod health;
+
 use std::time::Duration;
 
 use evenkeel_core::WhenNone;
 use evenkeel_core::units::Address;
-use evenkeel_proxy::settings::{KeySource, LogFormat, Splice};
+use evenkeel_proxy::settings::{KeySource, LogFormat, OnDown, Splice};
 use toml::de::DeTable;
 
 use super::diagnostics::{FileId, Located, Problems, Span};
@@ -16,6 +18,8 @@ use super::read::{Choice, Item, NamedTable, TableReader, WordOrTable};
 use super::tables::{INCLUDED, ROOT};
 use super::values::WordOrPath;
 use super::words::{BalanceName, LogLevel, Protocol};
+
+pub(super) use health::Health;
 
 /// A value that may be missing.
 type Maybe<T> = Option<Located<T>>;
@@ -116,6 +120,8 @@ pub(super) struct Cluster {
     pub(super) slow_start: MaybeLimit<Duration>,
     pub(super) ejection: Option<Ejection>,
     pub(super) trials: Trials,
+    pub(super) health: Option<Health>,
+    pub(super) on_down: Maybe<OnDown>,
     pub(super) when_none: Maybe<WhenNone>,
     pub(super) timeouts: Timeouts,
 }
@@ -323,6 +329,8 @@ impl Cluster {
                 .table("trials")
                 .map(|trials| Trials::read(&trials))
                 .unwrap_or_default(),
+            health: table.table("health").map(|health| Health::read(&health)),
+            on_down: table.word("on_down"),
             when_none: table.word("when_none"),
             timeouts: Timeouts::inside(&table),
         }

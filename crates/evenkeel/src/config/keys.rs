@@ -83,6 +83,15 @@ pub(super) enum Form {
     EndpointAddress,
     /// Of a file.
     Permissions,
+    /// Status codes of HTTP, and ranges of them.
+    StatusCodes,
+    /// A text in which `\\xff` stands for a byte.
+    Bytes {
+        bytes_max: usize,
+    },
+    File {
+        bytes_max: usize,
+    },
     Patterns,
     /// A list whose items are addresses or tables.
     Endpoints(&'static Table),
@@ -150,6 +159,11 @@ impl Form {
             Self::BindAddress | Self::EndpointAddress => {
                 "an IP address and a port, or \"unix:/path\"".to_owned()
             }
+            Self::StatusCodes => "status codes and ranges, such as \"200-299, 304\"".to_owned(),
+            Self::Bytes { bytes_max } => {
+                format!("1 to {bytes_max} bytes, with escapes such as \\r \\n \\0 \\xff")
+            }
+            Self::File { .. } => "a path".to_owned(),
             Self::Permissions => "octal digits from \"0000\" to \"0777\"".to_owned(),
             Self::Patterns => "a list of paths".to_owned(),
             Self::Endpoints(_) => "a list of addresses or tables".to_owned(),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::settings::StatusRange;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -17,8 +18,8 @@ use super::suggest::nearest;
 use super::tables::TABLES;
 use super::units::check_name;
 use super::values::{
-    Advice, WordOrPath, address, duration, found, percent, permissions, size, string, text, whole,
-    word, word_or_path,
+    Advice, WordOrPath, address, bytes, duration, file, found, percent, permissions, size,
+    status_codes, string, text, whole, word, word_or_path,
 };
 use super::words::Words;
 
@@ -78,6 +79,12 @@ impl<'r> TableReader<'r> {
         };
         reader.report_unknown_keys();
         reader
+    }
+
+    /// Where the name of a key is that is written, rightly or wrongly.
+    pub(super) fn key_place(&self, name: &str) -> Option<Span> {
+        let (written, _) = self.entries.get_key_value(name)?;
+        Some(self.span(written.span()))
     }
 
     /// Where the table is.
@@ -147,6 +154,19 @@ impl<'r> TableReader<'r> {
 
     pub(super) fn address(&self, name: &str) -> Option<Located<Address>> {
         self.read(name, address)
+    }
+
+    pub(super) fn status_codes(&self, name: &str) -> Option<Located<Vec<StatusRange>>> {
+        self.read(name, status_codes)
+    }
+
+    /// With the escapes undone.
+    pub(super) fn bytes(&self, name: &str) -> Option<Located<Vec<u8>>> {
+        self.read(name, bytes)
+    }
+
+    pub(super) fn file(&self, name: &str) -> Option<Located<String>> {
+        self.read(name, file)
     }
 
     pub(super) fn permissions(&self, name: &str) -> Option<Located<u32>> {

@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::keys::{Absent, Form, Key, Table};
 use super::tables::{
-    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, EJECTION, ENDPOINT, INCLUDED, LISTENER,
+    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, EJECTION, ENDPOINT, HEALTH, INCLUDED, LISTENER,
     LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
 };
 use super::{dump, parse_text, schema};
@@ -183,13 +183,19 @@ fn the_defaults_are_the_real_ones() {
     }
 }
 
-/// One cluster with nothing but its endpoints, and one with a balancer that takes a bound, which is off.
+/// One cluster with nothing but its endpoints, one with a balancer that takes a bound, which is off, and two that are probed.
 const SMALL: &str = r#"
     [listener.web]
     bind = "127.0.0.1:8080"
     to = "web"
     [cluster.web]
     endpoints = ["10.0.0.1:80"]
+    [cluster.asked]
+    endpoints = ["10.0.0.1:80"]
+    health = { check = "http" }
+    [cluster.greeted]
+    endpoints = ["10.0.0.1:80"]
+    health = { check = "send-expect", expect = "220 " }
     [cluster.hashed]
     balance = "source-hash"
     endpoints = ["10.0.0.1:80"]
@@ -197,7 +203,7 @@ const SMALL: &str = r#"
 
 /// Where a dump of [`SMALL`] shows what became of a table's keys.
 fn places_of(table: &Table) -> &'static [&'static str] {
-    let places: [(&Table, &[&str]); 9] = [
+    let places: [(&Table, &[&str]); 10] = [
         (&PROCESS, &["process"]),
         (&LOG, &["log"]),
         (
@@ -206,7 +212,11 @@ fn places_of(table: &Table) -> &'static [&'static str] {
         ),
         (&LISTENER, &["listener.web"]),
         (&LISTENER_TIMEOUTS, &["listener.web.timeouts"]),
-        (&CLUSTER, &["cluster.web", "cluster.hashed"]),
+        (
+            &CLUSTER,
+            &["cluster.web", "cluster.hashed", "cluster.asked"],
+        ),
+        (&HEALTH, &["cluster.asked.health", "cluster.greeted.health"]),
         (&CLUSTER_TIMEOUTS, &["cluster.web.timeouts"]),
         (&EJECTION, &["cluster.web.ejection"]),
         (&TRIALS, &["cluster.web.trials"]),

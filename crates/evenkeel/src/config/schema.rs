@@ -82,6 +82,13 @@ fn form_schema(form: &Form) -> Value {
         Form::Name | Form::Target | Form::BindAddress | Form::EndpointAddress => {
             json!({ "type": "string" })
         }
+        Form::StatusCodes => {
+            json!({ "type": "string", "pattern": "^ *[1-5][0-9]{2}(-[1-5][0-9]{2})?( *, *[1-5][0-9]{2}(-[1-5][0-9]{2})?)* *$" })
+        }
+        Form::Bytes { .. } => json!({ "type": "string", "minLength": 1 }),
+        Form::File { bytes_max } => {
+            json!({ "type": "string", "minLength": 1, "maxLength": bytes_max })
+        }
         Form::Permissions => json!({ "type": "string", "pattern": "^0?[0-7]{3}$" }),
         Form::Patterns => json!({ "type": "array", "items": { "type": "string" } }),
         Form::Endpoints(table) => {

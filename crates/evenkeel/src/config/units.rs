@@ -3,6 +3,8 @@
 //! Every `parse_…` function returns, when it refuses, what the user should write instead; bounds that depend on the key
 //! are the reader's business.
 
+mod probe;
+
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use evenkeel_core::units::Address;
 use evenkeel_proxy::PATH_BYTES_MAX;
+
+pub(super) use probe::{parse_bytes, parse_status_codes, print_bytes, print_status_codes};
 
 /// The most characters in the name of a listener, cluster or endpoint.
 pub(super) const NAME_LENGTH_MAX: usize = 63;

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::settings::StatusRange;
 use toml::de::DeValue;
 
 use super::diagnostics::shown;
 use super::keys::{Form, Off};
 use super::suggest::nearest;
 use super::units::{
-    missing_ip_help, parse_address, parse_duration, parse_percent, parse_permissions, parse_size,
+    missing_ip_help, parse_address, parse_bytes, parse_duration, parse_percent, parse_permissions,
+    parse_size, parse_status_codes,
 };
 use super::words::{Words, names};
 
@@ -140,6 +142,38 @@ pub(super) fn text(form: &Form, value: &DeValue<'_>) -> Result<String, Advice> {
         0 => Err("to send nothing, leave the key out".to_owned()),
         length if length > *bytes_max => Err(format!("this has {length} bytes")),
         _ => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn status_codes(_: &Form, value: &DeValue<'_>) -> Result<Vec<StatusRange>, Advice> {
+    match value {
+        DeValue::Integer(code) => Err(format!("write a string, such as \"{code}\"")),
+        other => parse_status_codes(string(other)?),
+    }
+}
+
+pub(super) fn bytes(form: &Form, value: &DeValue<'_>) -> Result<Vec<u8>, Advice> {
+    let written = string(value)?;
+    let Form::Bytes { bytes_max } = form else {
+        return Err(form_mismatch());
+    };
+    match parse_bytes(written)? {
+        empty if empty.is_empty() => Err("to mean nothing, leave the key out".to_owned()),
+        long if long.len() > *bytes_max => Err(format!("this has {} bytes", long.len())),
+        parsed => Ok(parsed),
+    }
+}
+
+pub(super) fn file(form: &Form, value: &DeValue<'_>) -> Result<String, Advice> {
+    let written = string(value)?;
+    let Form::File { bytes_max } = form else {
+        return Err(form_mismatch());
+    };
+    match written.len() {
+        0 => Err("for no file, leave the key out".to_owned()),
+        length if length > *bytes_max => Err(format!("this has {length} bytes")),
+        _ if written.contains('\0') => Err("a path holds no NUL".to_owned()),
+        _ => Ok(written.to_owned()),
     }
 }
 

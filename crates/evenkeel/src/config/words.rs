@@ -1,7 +1,9 @@
 //! The closed lists of words that some keys take.
 
 use evenkeel_core::WhenNone;
-use evenkeel_proxy::settings::{KeySource, LogFormat, Splice};
+use evenkeel_proxy::settings::{
+    ExpectAt, HttpMethod, KeySource, LogFormat, OnDown, RedisRole, Splice,
+};
 
 /// A type whose values the user writes as words.
 pub(super) trait Words: Copy + PartialEq + Sized + 'static {
@@ -60,6 +62,44 @@ impl Words for BalanceName {
         ("source-hash", Self::SourceHash),
         ("hash", Self::Hash),
     ];
+}
+
+/// What a probe asks, by name alone; the rest is in keys of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CheckName {
+    Tcp,
+    Http,
+    Mysql,
+    Redis,
+    SendExpect,
+}
+
+impl Words for CheckName {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("tcp", Self::Tcp),
+        ("http", Self::Http),
+        ("mysql", Self::Mysql),
+        ("redis", Self::Redis),
+        ("send-expect", Self::SendExpect),
+    ];
+}
+
+impl Words for HttpMethod {
+    const ALL: &'static [(&'static str, Self)] = &[("GET", Self::Get), ("HEAD", Self::Head)];
+}
+
+impl Words for RedisRole {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("master", Self::Master), ("replica", Self::Replica)];
+}
+
+impl Words for ExpectAt {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("start", Self::Start), ("anywhere", Self::Anywhere)];
+}
+
+impl Words for OnDown {
+    const ALL: &'static [(&'static str, Self)] = &[("keep", Self::Keep), ("close", Self::Close)];
 }
 
 impl Words for KeySource {

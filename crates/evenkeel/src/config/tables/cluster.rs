@@ -2,11 +2,12 @@
 
 use evenkeel_core::units::Weight;
 use evenkeel_core::{ClusterSpec, WhenNone};
-use evenkeel_proxy::settings::{ClusterSettings, KeySource};
+use evenkeel_proxy::settings::{ClusterSettings, KeySource, OnDown};
 
 use super::super::keys::{Absent, Form, Key, Off, Table};
 use super::super::words::{BalanceName, names};
 use super::duration;
+use super::health::HEALTH;
 use super::timeouts::{CLUSTER_TIMEOUTS, INHERITED};
 
 /// The most endpoints in one cluster.
@@ -115,6 +116,20 @@ pub(in crate::config) static CLUSTER: Table = Table {
             Absent::Means("its defaults"),
             "How an endpoint that has faded out is tried again.",
         ),
+        Key::new(
+            "health",
+            Form::Table(&HEALTH),
+            Absent::Means("nothing is asked"),
+            "How endpoints are probed.",
+        )
+        .elsewhere(&["health_check", "healthcheck", "check", "option"]),
+        Key::new(
+            "on_down",
+            Form::Word(names::<OnDown>),
+            Absent::Value("\"keep\""),
+            "What becomes of an endpoint's sessions when its probes find it down. Only with `health`.",
+        )
+        .elsewhere(&["on-marked-down"]),
         Key::new(
             "when_none",
             Form::Word(names::<WhenNone>),

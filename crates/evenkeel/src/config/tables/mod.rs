@@ -2,6 +2,7 @@
 //! own file.
 
 mod cluster;
+mod health;
 mod listener;
 mod process;
 mod timeouts;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use super::keys::{Absent, Form, Key, Off, Table};
 
 pub(super) use cluster::*;
+pub(super) use health::HEALTH;
 pub(super) use listener::*;
 pub(super) use process::{ADMIN, LOG, PROCESS};
 pub(super) use timeouts::{CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DEFAULTS, LISTENER_TIMEOUTS};
@@ -28,7 +30,7 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 15] = [
+pub(super) const TABLES: [&Table; 16] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
@@ -43,6 +45,7 @@ pub(super) const TABLES: [&Table; 15] = [
     &ENDPOINT,
     &EJECTION,
     &TRIALS,
+    &HEALTH,
     &DEFAULT_TIMEOUTS,
 ];
 
