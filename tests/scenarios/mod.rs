@@ -10,6 +10,7 @@ mod configuration;
 mod distribution;
 mod failover;
 mod lifecycle;
+mod limits;
 mod lookup;
 mod many_connections;
 mod mysql;

@@ -15,6 +15,7 @@ pub(crate) struct Launch {
     config: String,
     process: String,
     access_log: Option<PathBuf>,
+    descriptors: Option<u64>,
     directory: TempDir,
 }
 
@@ -25,6 +26,7 @@ impl Launch {
             config: config.into(),
             process: "workers = 2".to_owned(),
             access_log: None,
+            descriptors: None,
             directory: TempDir::new().expect("a temporary directory"),
         }
     }
@@ -38,6 +40,12 @@ impl Launch {
     /// Where the access log goes, instead of a file of its own.
     pub(crate) fn access_log(mut self, path: &str) -> Self {
         self.access_log = Some(path.into());
+        self
+    }
+
+    /// How many descriptors it may have, instead of as many as this test.
+    pub(crate) fn descriptors(mut self, most: u64) -> Self {
+        self.descriptors = Some(most);
         self
     }
 
@@ -60,6 +68,7 @@ impl Launch {
 struct Files {
     directory: TempDir,
     access_log: PathBuf,
+    descriptors: Option<u64>,
 }
 
 impl Files {
@@ -68,12 +77,14 @@ impl Files {
             config,
             process,
             access_log,
+            descriptors,
             directory,
         } = launch;
         let access_log = access_log.unwrap_or_else(|| directory.path().join("access.log"));
         let files = Self {
             directory,
             access_log,
+            descriptors,
         };
         let text = format!(
             "[process]\ncontrol_socket = {:?}\n{process}\n[log]\naccess = {:?}\naccess_format = \"json\"\n{config}\n",
@@ -98,7 +109,15 @@ impl Files {
 
     fn spawn(&self) -> Process {
         let log = File::create(self.program_log()).expect("the directory is ours");
-        let mut command = process::command(binary::evenkeel());
+        let mut command = match self.descriptors {
+            None => process::command(binary::evenkeel()),
+            Some(most) => {
+                let mut command = process::command("prlimit");
+                command.arg(format!("--nofile={most}:{most}"));
+                command.arg(binary::evenkeel());
+                command
+            }
+        };
         command
             .arg("run")
             .arg(self.config())

@@ -1,18 +1,21 @@
-//! How many sessions there may be at once, so that whoever is accepted gets an endpoint, and the process can be watched and
-//! stopped however many clients come.
+//! How many sessions there may be at once: as many as the operator allows, and no more than there are descriptors for, so that
+//! whoever is accepted gets an endpoint, and the process can be watched and stopped however many clients come.
 //!
 //! A session takes two descriptors: its client's, and sooner or later its endpoint's. What else this process needs is set
 //! aside once, at the start; the rest is for sessions, and clients beyond that wait in the backlog.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::num::NonZeroU32;
 
 use crate::control::server::CONNECTIONS_MAX;
+use crate::crew::WorkerBell;
 use crate::kernel;
+use crate::limit::Limit;
+use crate::pauses::PauseCause;
 use crate::probe::{LATE_MAX, OPEN_MAX};
 
-/// Descriptors set aside for the control socket's connections, and as many for what opens a file now and then: logs, a
-/// configuration that is loaded again, a look into `/proc`.
-const RESERVE: u64 = 2 * CONNECTIONS_MAX as u64;
+/// Descriptors set aside for the control socket's connections, as many for those of the admin listener, and as many for what
+/// opens a file now and then: logs, a configuration that is loaded again, a look into `/proc`.
+const RESERVE: u64 = 3 * CONNECTIONS_MAX as u64;
 
 /// The most descriptors that probes have at one time; with fewer endpoints, one for each.
 const PROBES_MAX: usize = OPEN_MAX + LATE_MAX;
@@ -26,10 +29,10 @@ const PER_PIPE: u64 = 2;
 
 /// The sessions of this process, and the most it has descriptors for.
 pub(crate) struct Capacity {
+    /// What there are descriptors for.
     sessions_max: u64,
     pipes_max: usize,
-    /// Relaxed: it guards nothing but itself.
-    sessions: AtomicU64,
+    limit: Limit<WorkerBell>,
 }
 
 impl Capacity {
@@ -47,21 +50,46 @@ impl Capacity {
         self.pipes_max
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.sessions() < self.sessions_max
+    /// The operator's limit from now on; `None` leaves it to the descriptors.
+    pub(crate) fn set_max(&self, max: Option<NonZeroU32>) {
+        let wanted = max.map_or(u64::MAX, |max| max.get().into());
+        self.limit.set_max(wanted.min(self.sessions_max));
     }
 
-    /// Sessions that have not ended, of listeners that are there and of those that have gone.
+    /// The most sessions there may be now.
+    pub(crate) fn max(&self) -> u64 {
+        self.limit.max()
+    }
+
+    /// Sessions that have not ended, of listeners that are there and of those that have gone; and, for the moment of an accept,
+    /// what a worker takes for the next one.
     pub(crate) fn sessions(&self) -> u64 {
-        self.sessions.load(Ordering::Relaxed)
+        self.limit.taken()
     }
 
-    pub(crate) fn session_begins(&self) {
-        self.sessions.fetch_add(1, Ordering::Relaxed);
+    /// Takes a place for a session.
+    ///
+    /// # Errors
+    ///
+    /// There is none, for this reason; `bell` will be rung when there may be one.
+    pub(crate) fn take(&self, bell: &WorkerBell) -> Result<(), PauseCause> {
+        if self.limit.take(bell) {
+            Ok(())
+        } else if self.limit.max() < self.sessions_max {
+            Err(PauseCause::Process)
+        } else {
+            Err(PauseCause::Descriptors)
+        }
     }
 
-    pub(crate) fn session_has_ended(&self) {
-        self.sessions.fetch_sub(1, Ordering::Relaxed);
+    /// Gives a place back that could not be used.
+    pub(crate) fn give_back(&self) {
+        self.limit.give_back();
+    }
+
+    /// Gives a place back to whoever waits for one.
+    pub(crate) fn pass_on(&self) {
+        self.limit.pass_on();
     }
 
     fn of(free: u64, workers: usize, pipes_wanted: usize, probed: usize) -> Self {
@@ -78,7 +106,7 @@ impl Capacity {
         Self {
             sessions_max,
             pipes_max,
-            sessions: AtomicU64::new(0),
+            limit: Limit::new(sessions_max),
         }
     }
 }
@@ -100,7 +128,7 @@ mod tests {
                 "{free} free"
             );
             assert!(
-                free < 100 || promised + 2 * PER_WORKER + RESERVE <= free,
+                free < 112 || promised + 2 * PER_WORKER + RESERVE <= free,
                 "{free} free"
             );
         }

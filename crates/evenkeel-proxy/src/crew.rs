@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use evenkeel_core::units::Time;
 use evenkeel_reactor::{Mail, Origin, Stream};
 
+use crate::limit::Bell;
 use crate::listener::Counted;
 use crate::worker::{Instruction, WorkerMailbox};
 
@@ -97,6 +98,26 @@ impl Crew {
     }
 }
 
+/// How a worker whose listeners rest is told that there may be a place.
+#[derive(Clone)]
+pub(crate) struct WorkerBell {
+    worker: usize,
+    mailbox: WorkerMailbox,
+}
+
+impl PartialEq for WorkerBell {
+    fn eq(&self, other: &Self) -> bool {
+        self.worker == other.worker
+    }
+}
+
+impl Bell for WorkerBell {
+    fn ring(&self) -> bool {
+        let mail = Mail::Worker(Instruction::AcceptAgain);
+        self.mailbox.post(mail).is_ok()
+    }
+}
+
 /// A worker among the others.
 pub(crate) struct Membership {
     crew: Arc<Crew>,
@@ -113,6 +134,14 @@ impl Membership {
             worker,
             least: worker,
             looked_at: None,
+        }
+    }
+
+    /// This worker's bell.
+    pub(crate) fn bell(&self) -> WorkerBell {
+        WorkerBell {
+            worker: self.worker,
+            mailbox: self.crew.mailbox(self.worker).clone(),
         }
     }
 

@@ -21,7 +21,10 @@ pub use holder::Holder;
 pub(crate) use takeover::{Held, Source, sources};
 
 use crate::capacity::Capacity;
+use crate::crew::WorkerBell;
 use crate::kernel;
+use crate::limit::Limit;
+use crate::pauses::{PauseCause, Pauses};
 use crate::proxy::StartError;
 use crate::route::Route;
 use crate::settings::ListenerSettings;
@@ -45,11 +48,32 @@ pub(crate) struct ListenerState {
 
 /// What a listener has done under its name, over all its reloads. Written by all workers for each connection: on lines of its
 /// own (two, since they are fetched in pairs).
-#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Counts {
     accepted: AtomicU64,
     ended: AtomicU64,
+    limit: Limit<WorkerBell>,
+    pub(crate) pauses: Pauses,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            accepted: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            limit: Limit::new(u64::MAX),
+            pauses: Pauses::default(),
+        }
+    }
+}
+
+impl Counts {
+    /// The limit of these settings from now on.
+    pub(crate) fn limit_by(&self, settings: &ListenerSettings) {
+        let max = settings.max_connections;
+        self.limit
+            .set_max(max.map_or(u64::MAX, |max| max.get().into()));
+    }
 }
 
 impl ListenerState {
@@ -62,6 +86,7 @@ impl ListenerState {
         counts: Arc<Counts>,
         capacity: &Arc<Capacity>,
     ) -> Arc<Self> {
+        counts.limit_by(settings);
         Arc::new(Self {
             number,
             settings: settings.clone(),
@@ -82,11 +107,27 @@ impl ListenerState {
         }
     }
 
-    /// Counts a session in; it is counted out when the value is dropped.
-    pub(crate) fn count(self: &Arc<Self>) -> Counted {
-        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        self.capacity.session_begins();
-        Counted(Arc::clone(self))
+    /// Takes a place for one more session.
+    ///
+    /// # Errors
+    ///
+    /// There is none, for this reason; `bell` will be rung when there may be one.
+    pub(crate) fn admit(self: &Arc<Self>, bell: &WorkerBell) -> Result<Admission, PauseCause> {
+        if !self.counts.limit.take(bell) {
+            return Err(PauseCause::Listener);
+        }
+        match self.capacity.take(bell) {
+            Ok(()) => Ok(Admission(Some(Arc::clone(self)))),
+            Err(cause) => {
+                self.counts.limit.give_back();
+                Err(cause)
+            }
+        }
+    }
+
+    fn pass_on(&self) {
+        self.counts.limit.pass_on();
+        self.capacity.pass_on();
     }
 
     /// Sessions begun since the start.
@@ -99,6 +140,35 @@ impl ListenerState {
         // What has ended is read first: a session that begins in between may be counted too many, never too few.
         let ended = self.counts.ended.load(Ordering::Acquire);
         self.accepted().saturating_sub(ended)
+    }
+}
+
+/// A place for a session, taken before anybody is accepted for it. Dropped, it is given back without a word; see
+/// [`Limit::give_back`].
+pub(crate) struct Admission(Option<Arc<ListenerState>>);
+
+impl Admission {
+    /// Counts the session in that has got the place; it is counted out when the value is dropped.
+    pub(crate) fn begin(mut self) -> Option<Counted> {
+        let listener = self.0.take()?;
+        listener.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        Some(Counted(listener))
+    }
+
+    /// Leaves the place to whoever waits for one.
+    pub(crate) fn pass_on(mut self) {
+        if let Some(listener) = self.0.take() {
+            listener.pass_on();
+        }
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if let Some(listener) = &self.0 {
+            listener.counts.limit.give_back();
+            listener.capacity.give_back();
+        }
     }
 }
 
@@ -115,8 +185,8 @@ impl Deref for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.capacity.session_has_ended();
         self.0.counts.ended.fetch_add(1, Ordering::Release);
+        self.0.pass_on();
     }
 }
 

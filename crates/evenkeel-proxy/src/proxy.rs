@@ -21,6 +21,7 @@ use crate::capacity::Capacity;
 use crate::crew::{Crew, Membership};
 use crate::kernel;
 use crate::listener::{Bound, Holder, ListenerState, ToBind, bind_all};
+use crate::pauses::PauseStatus;
 use crate::present::Present;
 use crate::pulse::{Pulse, WorkerPulse};
 use crate::route::Route;
@@ -126,6 +127,10 @@ pub struct ListenerStatus {
     pub sessions: u64,
     /// Sessions begun since the start.
     pub accepted: u64,
+    /// The most sessions at one time; `None` is no limit.
+    pub max_connections: Option<u32>,
+    /// How often and for how long it has accepted nobody for want of a place or a descriptor.
+    pub pauses: PauseStatus,
 }
 
 /// What splicing came to since the start, over all workers.
@@ -235,6 +240,7 @@ impl Proxy {
             process.splice_pipes_max,
             settings.probed_endpoints(),
         ));
+        capacity.set_max(process.max_connections);
         let numbered = (0..).zip(&settings.listeners).zip(&bound).zip(routes);
         let listeners: Vec<_> = numbered
             .map(|(((number, settings), bound), route)| {
@@ -290,12 +296,15 @@ impl Proxy {
 
     /// The listeners, in the order of the settings.
     pub fn listeners(&self) -> Vec<ListenerStatus> {
+        let now = self.now();
         let status = |listener: &Arc<ListenerState>| ListenerStatus {
             name: Arc::clone(&listener.settings.name),
             address: listener.address.clone(),
             to: Arc::clone(&listener.settings.to),
             sessions: listener.sessions(),
             accepted: listener.accepted(),
+            max_connections: listener.settings.max_connections.map(u32::from),
+            pauses: listener.counts.pauses.status(now),
         };
         self.present.load().listeners.iter().map(status).collect()
     }
@@ -333,6 +342,11 @@ impl Proxy {
     /// Sessions that have not ended, also those of listeners that have been removed.
     pub fn sessions(&self) -> u64 {
         self.capacity.sessions()
+    }
+
+    /// The most sessions there may be at one time: what is configured, or what there are descriptors for.
+    pub fn sessions_max(&self) -> u64 {
+        self.capacity.max()
     }
 
     /// Sessions that use the endpoint now, over all workers.
@@ -491,9 +505,8 @@ impl Proxy {
             pulse: Arc::clone(&pulse),
         };
         let membership = Membership::new(Arc::clone(&self.crew), number);
-        let capacity = Arc::clone(&self.capacity);
         let listeners = &self.present.load().listeners;
-        let handler = SessionHandler::new(listeners, capacity, shared, membership);
+        let handler = SessionHandler::new(listeners, shared, membership);
         let mut worker = Worker::new(handler, mailbox, self.clock, pipes)?;
         for (listener, socket) in sockets {
             worker.listen(listener, socket)?;

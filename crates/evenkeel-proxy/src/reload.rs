@@ -80,6 +80,7 @@ impl Proxy {
         let sources = sources(held, &settings.listeners);
         let bound = bind_all(to_bind(&settings.listeners, &sources), self.workers())?;
         // Nothing fails from here on.
+        self.capacity.set_max(settings.process.max_connections);
         for successor in successors {
             successor.take_effect(now);
         }
@@ -186,6 +187,7 @@ impl Drop for ReloadTurn<'_> {
 fn with_what_takes_a_restart(mut settings: Settings, before: &Settings) -> Settings {
     settings.process.workers = before.process.workers;
     settings.process.splice_pipes_max = before.process.splice_pipes_max;
+    settings.admin.clone_from(&before.admin);
     settings
         .process
         .control_socket
@@ -283,13 +285,15 @@ impl<'a> Succession<'a> {
         {
             return Some(Arc::clone(before));
         }
+        let counts = self.counts_of(&settings.name);
+        counts.limit_by(settings);
         let listener = Arc::new(ListenerState {
             number: before.number,
             settings: settings.clone(),
             address: before.address.clone(),
             route,
             options,
-            counts: self.counts_of(&settings.name),
+            counts,
             capacity: Arc::clone(&before.capacity),
         });
         self.changed.push(Arc::clone(&listener));

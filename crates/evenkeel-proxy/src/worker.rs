@@ -11,14 +11,14 @@ use std::time::Duration;
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Lease, Waiter};
 use evenkeel_reactor::{
-    Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Origin, Readiness, Slots, Stream, Tag,
-    Turn,
+    Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Origin, Readiness, Rest, Slots, Stream,
+    Tag, Turn,
 };
 
 use crate::SessionSink;
-use crate::capacity::Capacity;
-use crate::crew::{Arrival, Membership};
-use crate::listener::ListenerState;
+use crate::crew::{Arrival, Membership, WorkerBell};
+use crate::listener::{Admission, Counts, ListenerState};
+use crate::pauses::PauseCause;
 use crate::pulse::Pulse;
 use crate::session::Session;
 use crate::upstream::SessionIndex;
@@ -31,6 +31,8 @@ pub(crate) enum Instruction {
     Close,
     /// Say that it is read.
     Answer,
+    /// There may be a place for a client: try again where listeners rest.
+    AcceptAgain,
     /// Take over a socket that another worker has accepted.
     Adopt(Arrival),
     /// Probes have found the endpoint down: end the sessions that use it.
@@ -103,11 +105,13 @@ impl Waiter for GrantPost {
 pub(crate) struct SessionHandler {
     /// By the numbers under which the reactor knows the worker's listeners.
     listeners: HashMap<u32, Arc<ListenerState>>,
-    capacity: Arc<Capacity>,
     shared: Shared,
     membership: Membership,
+    bell: WorkerBell,
     phase: Phase,
-    /// When it was last said that descriptors have run out.
+    /// Listeners that rest.
+    paused: Vec<Paused>,
+    /// When it was last said that a listener rests.
     said_at: Option<Time>,
 }
 
@@ -121,13 +125,19 @@ enum Phase {
     Closed,
 }
 
-/// How often at most a worker says that descriptors have run out.
+/// A listener that rests, under the counts it had when it began.
+struct Paused {
+    number: u32,
+    counts: Arc<Counts>,
+    began: Time,
+}
+
+/// How often at most a worker says that a listener rests.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 impl SessionHandler {
     pub(crate) fn new(
         listeners: &[Arc<ListenerState>],
-        capacity: Arc<Capacity>,
         shared: Shared,
         membership: Membership,
     ) -> Self {
@@ -136,10 +146,11 @@ impl SessionHandler {
             .map(|listener| (listener.number, Arc::clone(listener)));
         Self {
             listeners: numbered.collect(),
-            capacity,
             shared,
+            bell: membership.bell(),
             membership,
             phase: Phase::Running,
+            paused: Vec::new(),
             said_at: None,
         }
     }
@@ -149,22 +160,25 @@ impl Handler for SessionHandler {
     type Connection = Session;
     type Message = Lease;
     type Instruction = Instruction;
+    type Place = Admission;
+    type Refusal = PauseCause;
 
     fn accepted(
         &mut self,
         turn: &mut Turn<'_>,
         sessions: &mut Slots<Session>,
-        listener: u32,
+        _: u32,
         stream: Stream,
         origin: Origin,
+        admission: Admission,
     ) {
-        let Some(state) = self.listeners.get(&listener) else {
+        let Some(listener) = admission.begin() else {
             return;
         };
         let arrival = Arrival {
             stream,
             origin,
-            listener: state.count(),
+            listener,
             place: self.membership.place(),
         };
         let kept = match self.phase {
@@ -176,27 +190,51 @@ impl Handler for SessionHandler {
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.capacity.has_room()
+    fn place(&mut self, listener: u32) -> Result<Admission, PauseCause> {
+        match self.listeners.get(&listener) {
+            Some(listener) => listener.admit(&self.bell),
+            // The reactor has none that is not here; if it had, nobody could be accepted on it.
+            None => Err(PauseCause::Listener),
+        }
     }
 
-    fn rested(&mut self, turn: &mut Turn<'_>, listener: u32) {
+    fn unused(&mut self, admission: Admission) {
+        admission.pass_on();
+    }
+
+    fn rested(&mut self, turn: &mut Turn<'_>, listener: u32, why: Rest<PauseCause>) {
+        let cause = match why {
+            Rest::Refused(cause) => cause,
+            Rest::OutOfDescriptors => PauseCause::Descriptors,
+        };
+        let Some(state) = self.listeners.get(&listener) else {
+            return;
+        };
         let now = time_of(turn.now);
+        state.counts.pauses.begin(cause, now);
+        self.paused.push(Paused {
+            number: listener,
+            counts: Arc::clone(&state.counts),
+            began: now,
+        });
         if self
             .said_at
-            .is_some_and(|said_at| now.since(said_at) < SAID_EVERY)
+            .is_none_or(|said_at| now.since(said_at) >= SAID_EVERY)
         {
-            return;
+            self.said_at = Some(now);
+            say_paused(&state.settings.name, cause);
         }
-        self.said_at = Some(now);
-        let listener = self
-            .listeners
-            .get(&listener)
-            .map(|listener| &*listener.settings.name);
-        tracing::warn!(
-            listener,
-            "no file descriptors left for more clients: they wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
-        );
+    }
+
+    fn went_on(&mut self, turn: &mut Turn<'_>, listener: u32) {
+        let place = self
+            .paused
+            .iter()
+            .position(|paused| paused.number == listener);
+        if let Some(place) = place {
+            let paused = self.paused.swap_remove(place);
+            paused.counts.pauses.end(paused.began, time_of(turn.now));
+        }
     }
 
     fn closed(&mut self, listener: u32) {
@@ -251,6 +289,7 @@ impl Handler for SessionHandler {
         instruction: Instruction,
     ) {
         match instruction {
+            Instruction::AcceptAgain => turn.accept_again(),
             Instruction::Answer => self.shared.pulse.answer(),
             Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
             Instruction::CloseSessionsOf(endpoint) => self.close_of(turn, sessions, endpoint),
@@ -267,6 +306,23 @@ impl Handler for SessionHandler {
                 self.stop_all(turn, sessions);
             }
         }
+    }
+}
+
+fn say_paused(listener: &str, cause: PauseCause) {
+    match cause {
+        PauseCause::Listener => tracing::warn!(
+            listener,
+            "as many sessions as its max_connections allows: further clients wait"
+        ),
+        PauseCause::Process => tracing::warn!(
+            listener,
+            "as many sessions as max_connections of [process] allows: further clients wait"
+        ),
+        PauseCause::Descriptors => tracing::warn!(
+            listener,
+            "no file descriptors left for more clients: they wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
+        ),
     }
 }
 

@@ -14,20 +14,41 @@ use crate::timer::Moment;
 /// Connections accepted from one listener in one turn of the loop, so that a flood of new ones cannot starve the old.
 pub const ACCEPTS_PER_TURN_MAX: usize = 64;
 
-/// How long a listener rests when there is no room, or the process or the machine has no descriptor left. Its event has been used up, and
-/// trying again at once would only burn time; the backlog holds the clients meanwhile.
+/// How long a listener rests when there is no place, or the process or the machine has no descriptor left, unless
+/// [`Turn::accept_again`](crate::Turn::accept_again) ends it. Its event has been used up, and trying again at once would only
+/// burn time; the backlog holds the clients meanwhile.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a listener rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest<R> {
+    /// The handler has no place for another connection, for this reason.
+    Refused(R),
+    /// This process or machine is out of descriptors, or of memory for one.
+    OutOfDescriptors,
+}
 
 /// Who takes in what is accepted.
 pub(crate) trait Reception {
-    /// Whether there is room for one more.
-    fn has_room(&self) -> bool;
+    /// The right to one more connection; given back when it is dropped.
+    type Place;
+    /// Why there is none.
+    type Refusal;
+
+    /// A place for one more connection of this listener, taken before it is accepted.
+    fn place(&mut self, listener: u32) -> Result<Self::Place, Self::Refusal>;
+
+    /// A place was not needed: nobody was there.
+    fn unused(&mut self, place: Self::Place);
 
     /// A listener has accepted a connection from there.
-    fn accepted(&mut self, listener: u32, stream: Stream, origin: Origin);
+    fn accepted(&mut self, listener: u32, stream: Stream, origin: Origin, place: Self::Place);
 
-    /// A listener rests: there is no room, or no descriptor left.
-    fn rested(&mut self, listener: u32);
+    /// A listener that did not rest does so from now on.
+    fn rested(&mut self, listener: u32, why: Rest<Self::Refusal>);
+
+    /// A listener that rested does not any more: it has accepted all who were waiting, or is closed.
+    fn went_on(&mut self, listener: u32);
 }
 
 /// What a handler wants of its worker's listeners.
@@ -38,6 +59,8 @@ pub(crate) enum Order {
     Adjust(u32, StreamOptions),
     /// Accept what has been connected already, and close it.
     Close(u32),
+    /// Try again where a listener rests.
+    AcceptAgain,
     /// Give away duplicates of all sockets.
     Lend(SyncSender<Lent>),
     /// Leave the files of Unix sockets to whoever has duplicates.
@@ -56,13 +79,13 @@ pub(crate) struct Acceptor {
     state: State,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing to accept until the next event.
     Quiet,
     /// There may be more to accept.
     Ready,
-    /// Without room until then.
+    /// Without a place, or a descriptor, until then.
     Resting(Moment),
 }
 
@@ -70,6 +93,8 @@ enum State {
 #[derive(Default)]
 pub(crate) struct Acceptors {
     acceptors: Vec<Acceptor>,
+    /// Whose turn it is to be the first: where places are few, each listener gets its share of them.
+    first: usize,
 }
 
 impl Acceptors {
@@ -129,9 +154,20 @@ impl Acceptors {
 
     /// Accepts one portion from each listener that has something.
     pub(crate) fn accept(&mut self, now: Moment, reception: &mut impl Reception) {
-        for acceptor in &mut self.acceptors {
+        self.first = (self.first + 1) % self.acceptors.len().max(1);
+        let (later, sooner) = self.acceptors.split_at_mut(self.first);
+        for acceptor in sooner.iter_mut().chain(later) {
             if acceptor.may_accept(now) {
-                acceptor.state = acceptor.accept_portion(now, reception);
+                acceptor.accept_portion(now, reception);
+            }
+        }
+    }
+
+    /// Ends every rest: there may be a place now.
+    pub(crate) fn accept_again(&mut self, now: Moment) {
+        for acceptor in &mut self.acceptors {
+            if let State::Resting(_) = acceptor.state {
+                acceptor.state = State::Resting(now);
             }
         }
     }
@@ -172,7 +208,15 @@ impl Acceptor {
     fn accept_last(&mut self, now: Moment, reception: &mut impl Reception) {
         const PORTIONS: usize = crate::socket::BACKLOG_MAX as usize / ACCEPTS_PER_TURN_MAX;
         let mut portions = 0..PORTIONS;
-        while portions.next().is_some() && self.accept_portion(now, reception) == State::Ready {}
+        while portions.next().is_some() {
+            self.accept_portion(now, reception);
+            if self.state != State::Ready {
+                break;
+            }
+        }
+        if let State::Resting(_) = self.state {
+            reception.went_on(self.number);
+        }
     }
 
     fn may_accept(&self, now: Moment) -> bool {
@@ -183,26 +227,50 @@ impl Acceptor {
         }
     }
 
-    fn accept_portion(&mut self, now: Moment, reception: &mut impl Reception) -> State {
+    fn accept_portion<R: Reception>(&mut self, now: Moment, reception: &mut R) {
+        let why = self.accept_while_there_is_room(reception);
+        let rested = matches!(self.state, State::Resting(_));
+        match why {
+            Ended::Portion => self.state = State::Ready,
+            Ended::Empty => self.state = State::Quiet,
+            Ended::Without(_) => self.state = State::Resting(now.after(ACCEPT_PAUSE)),
+        }
+        match why {
+            Ended::Without(why) if !rested => reception.rested(self.number, why),
+            Ended::Portion | Ended::Empty if rested => reception.went_on(self.number),
+            _ => {}
+        }
+    }
+
+    fn accept_while_there_is_room<R: Reception>(&self, reception: &mut R) -> Ended<R::Refusal> {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
-            if !reception.has_room() {
-                return self.rest(now, reception);
-            }
+            let place = match reception.place(self.number) {
+                Ok(place) => place,
+                Err(refusal) => return Ended::Without(Rest::Refused(refusal)),
+            };
             match self.listener.accept() {
-                Ok((stream, origin)) => reception.accepted(self.number, stream, origin),
-                Err(Errno::AGAIN) => return State::Quiet,
+                Ok((stream, origin)) => reception.accepted(self.number, stream, origin, place),
+                Err(Errno::AGAIN) => {
+                    reception.unused(place);
+                    return Ended::Empty;
+                }
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    return self.rest(now, reception);
+                    return Ended::Without(Rest::OutOfDescriptors);
                 }
                 // A client that left while it waited, or a passing network error: the next one may be there.
                 Err(_) => {}
             }
         }
-        State::Ready
+        Ended::Portion
     }
+}
 
-    fn rest(&self, now: Moment, reception: &mut impl Reception) -> State {
-        reception.rested(self.number);
-        State::Resting(now.after(ACCEPT_PAUSE))
-    }
+/// Why a portion has ended.
+enum Ended<R> {
+    /// It was a whole one.
+    Portion,
+    /// Nobody waits any more.
+    Empty,
+    /// There is no place, or no descriptor.
+    Without(Rest<R>),
 }

@@ -20,7 +20,7 @@ mod timer;
 mod unix;
 mod worker;
 
-pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX, Lent};
+pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX, Lent, Rest};
 pub use inherit::{BoundAddress, Inherited, STARTED_WITH_MAX, Unfit, started_with};
 pub use mailbox::{MAIL_MAX, MAIL_RESERVE, Mail, Mailbox};
 pub use origin::Origin;

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use crate::accept::{Acceptor, Acceptors, Lent, Order, Reception, close};
+use crate::accept::{Acceptor, Acceptors, Lent, Order, Reception, Rest, close};
 use crate::mailbox::{Closed, Mail, Mailbox};
 use crate::origin::Origin;
 use crate::pipe::Pipes;
@@ -40,6 +40,10 @@ pub trait Handler {
     type Message: Send;
     /// What other threads tell the worker.
     type Instruction: Send;
+    /// The right to one more connection; dropping it gives it back.
+    type Place;
+    /// Why there is none.
+    type Refusal;
 
     /// A listener has accepted a stream, which is not watched yet. Whoever keeps it puts it into `connections` and watches it.
     fn accepted(
@@ -49,14 +53,25 @@ pub trait Handler {
         listener: u32,
         stream: Stream,
         origin: Origin,
+        place: Self::Place,
     );
 
-    /// Whether one more connection may be accepted now.
-    fn has_room(&self) -> bool;
+    /// Takes a place for one more connection of this listener, before it is accepted.
+    ///
+    /// # Errors
+    ///
+    /// There is none now; the listener rests.
+    fn place(&mut self, listener: u32) -> Result<Self::Place, Self::Refusal>;
 
-    /// A listener rests for [`ACCEPT_PAUSE`](crate::ACCEPT_PAUSE), because there is no room, or this process or machine is out
-    /// of descriptors.
-    fn rested(&mut self, turn: &mut Turn<'_>, listener: u32);
+    /// A place was taken and nobody was there.
+    fn unused(&mut self, place: Self::Place);
+
+    /// A listener begins to rest. It tries again every [`ACCEPT_PAUSE`](crate::ACCEPT_PAUSE), or when it is told to by
+    /// [`Turn::accept_again`].
+    fn rested(&mut self, turn: &mut Turn<'_>, listener: u32, why: Rest<Self::Refusal>);
+
+    /// A listener has ceased to rest.
+    fn went_on(&mut self, turn: &mut Turn<'_>, listener: u32);
 
     /// A listener that was to be closed has accepted its last connection.
     fn closed(&mut self, listener: u32);
@@ -147,6 +162,11 @@ impl Turn<'_> {
     /// Closes a listener, once what waits in its backlog is accepted.
     pub fn stop_listening(&mut self, number: u32) {
         self.orders.push(Order::Close(number));
+    }
+
+    /// Tries again wherever a listener rests.
+    pub fn accept_again(&mut self) {
+        self.orders.push(Order::AcceptAgain);
     }
 
     /// Says so when all that was asked for listeners is done. Never waits: there must be room.
@@ -373,6 +393,7 @@ impl<H: Handler> Worker<H> {
                     self.handler.closed(number);
                 }
                 Order::Lend(to) => drop(to.try_send(self.acceptors.lend())),
+                Order::AcceptAgain => self.acceptors.accept_again(self.now),
                 Order::LeaveFiles => self.acceptors.leave_files(),
                 // Whoever has stopped waiting needs no answer.
                 Order::Report(done) => drop(done.try_send(())),
@@ -411,18 +432,29 @@ impl<H: Handler> Worker<H> {
 }
 
 impl<H: Handler> Reception for Worker<H> {
-    fn has_room(&self) -> bool {
-        self.handler.has_room()
+    type Place = H::Place;
+    type Refusal = H::Refusal;
+
+    fn place(&mut self, listener: u32) -> Result<H::Place, H::Refusal> {
+        self.handler.place(listener)
     }
 
-    fn accepted(&mut self, listener: u32, stream: Stream, origin: Origin) {
+    fn unused(&mut self, place: H::Place) {
+        self.handler.unused(place);
+    }
+
+    fn accepted(&mut self, listener: u32, stream: Stream, origin: Origin, place: H::Place) {
         self.visit_all(|handler, turn, connections| {
-            handler.accepted(turn, connections, listener, stream, origin);
+            handler.accepted(turn, connections, listener, stream, origin, place);
         });
     }
 
-    fn rested(&mut self, listener: u32) {
-        self.visit_all(|handler, turn, _| handler.rested(turn, listener));
+    fn rested(&mut self, listener: u32, why: Rest<H::Refusal>) {
+        self.visit_all(|handler, turn, _| handler.rested(turn, listener, why));
+    }
+
+    fn went_on(&mut self, listener: u32) {
+        self.visit_all(|handler, turn, _| handler.went_on(turn, listener));
     }
 }
 

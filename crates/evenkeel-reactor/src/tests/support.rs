@@ -1,5 +1,6 @@
 //! What the tests share: a worker whose handler does what a test says, and a single stream with its peer.
 
+use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -9,7 +10,8 @@ use crate::pipe::{PipeBudget, Pipes};
 use crate::poller::{Batch, Poller, read_event};
 use crate::{
     Clock, Fate, Gear, Handler, Inherited, Key, Lent, Listener, Mail, Mailbox, Origin,
-    READ_BUFFER_BYTES, Readiness, Remote, Sharing, Slots, Stream, StreamOptions, Tag, Turn, Worker,
+    READ_BUFFER_BYTES, Readiness, Remote, Rest, Sharing, Slots, Stream, StreamOptions, Tag, Turn,
+    Worker,
 };
 
 /// Only a fault makes anything wait that long.
@@ -56,6 +58,8 @@ impl Handler for TestHandler {
     type Connection = Connection;
     type Message = Message;
     type Instruction = Instruction;
+    type Place = ();
+    type Refusal = Infallible;
 
     fn accepted(
         &mut self,
@@ -64,6 +68,7 @@ impl Handler for TestHandler {
         _: u32,
         stream: Stream,
         _: Origin,
+        (): (),
     ) {
         connections
             .insert_with(|key| {
@@ -73,11 +78,15 @@ impl Handler for TestHandler {
             .unwrap();
     }
 
-    fn has_room(&self) -> bool {
-        true
+    fn place(&mut self, _: u32) -> Result<(), Infallible> {
+        Ok(())
     }
 
-    fn rested(&mut self, _: &mut Turn<'_>, _: u32) {}
+    fn unused(&mut self, (): ()) {}
+
+    fn rested(&mut self, _: &mut Turn<'_>, _: u32, _: Rest<Infallible>) {}
+
+    fn went_on(&mut self, _: &mut Turn<'_>, _: u32) {}
 
     fn closed(&mut self, _: u32) {}
 

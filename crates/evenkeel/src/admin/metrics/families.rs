@@ -35,12 +35,16 @@ families! {
         "The most file descriptors the process may use; missing where there is no limit.";
     READY = Gauge "evenkeel_ready" []
         "1 while /readyz says yes.";
+    SESSIONS_MAX = Gauge "evenkeel_sessions_max" []
+        "The most sessions at one time: as configured, or as many as there are descriptors for.";
     WORKER_UP = Gauge "evenkeel_worker_up" ["worker"]
         "1 while the worker reads its mail; 0 when it is stuck or has ended.";
     WORKER_SESSIONS = Gauge "evenkeel_worker_sessions" ["worker"]
         "Sessions now.";
     LISTENER_SESSIONS = Gauge "evenkeel_listener_sessions" ["listener"]
         "Sessions now.";
+    LISTENER_MAX_CONNECTIONS = Gauge "evenkeel_listener_max_connections" ["listener"]
+        "The most sessions at one time; missing where there is no limit.";
     LISTENER_CONNECTIONS = Counter "evenkeel_listener_connections_total" ["listener"]
         "Connections accepted.";
     LISTENER_ENDED = Counter "evenkeel_listener_sessions_ended_total" ["listener", "reason"]
@@ -49,6 +53,12 @@ families! {
         "Bytes of the sessions that have ended; up is from clients to endpoints.";
     LISTENER_LIVES = Histogram "evenkeel_listener_session_duration_seconds" ["listener"]
         "From accept to the end, of the sessions that have ended.";
+    LISTENER_PAUSES = Counter "evenkeel_listener_pauses_total" ["listener", "cause"]
+        "How often a worker ceased to accept while clients may have waited.";
+    LISTENER_PAUSED_WORKERS = Gauge "evenkeel_listener_paused_workers" ["listener"]
+        "Workers that accept nobody now.";
+    LISTENER_PAUSED_SECONDS = Counter "evenkeel_listener_paused_seconds_total" ["listener"]
+        "Time in which nobody was accepted, of all workers together.";
     CLUSTER_WAITING = Gauge "evenkeel_cluster_waiting_sessions" ["cluster"]
         "Sessions that wait for a free slot now.";
     CLUSTER_QUEUE_MAX = Gauge "evenkeel_cluster_queue_max" ["cluster"]

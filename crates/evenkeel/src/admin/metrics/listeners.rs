@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_proxy::ListenerStatus;
 use evenkeel_proxy::telemetry::counters::ListenerTally;
 use evenkeel_proxy::telemetry::reason::Reason;
+use evenkeel_proxy::{ListenerStatus, PauseCause};
 
 use super::family;
 use super::text::Page;
@@ -16,11 +16,36 @@ pub(super) fn write(desk: &Desk, page: &mut Page) {
     for listener in &listeners {
         sessions.put(&[&listener.name], listener.sessions);
     }
+    let mut most = page.family(&family::LISTENER_MAX_CONNECTIONS);
+    for listener in &listeners {
+        if let Some(limit) = listener.max_connections {
+            most.put(&[&listener.name], limit);
+        }
+    }
     let mut accepted = page.family(&family::LISTENER_CONNECTIONS);
     for listener in &listeners {
         accepted.put(&[&listener.name], listener.accepted);
     }
     write_ends(desk, &listeners, page);
+    write_pauses(&listeners, page);
+}
+
+fn write_pauses(listeners: &[ListenerStatus], page: &mut Page) {
+    let mut begun = page.family(&family::LISTENER_PAUSES);
+    for listener in listeners {
+        for (cause, count) in PauseCause::ALL.into_iter().zip(listener.pauses.begun) {
+            begun.put(&[&listener.name, cause.code()], count);
+        }
+    }
+    let mut workers = page.family(&family::LISTENER_PAUSED_WORKERS);
+    for listener in listeners {
+        workers.put(&[&listener.name], listener.pauses.workers);
+    }
+    let mut seconds = page.family(&family::LISTENER_PAUSED_SECONDS);
+    for listener in listeners {
+        let paused = listener.pauses.paused.as_secs_f64();
+        seconds.put(&[&listener.name], paused);
+    }
 }
 
 fn write_ends(desk: &Desk, listeners: &[ListenerStatus], page: &mut Page) {

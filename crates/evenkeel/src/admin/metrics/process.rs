@@ -19,6 +19,8 @@ pub(super) fn write(desk: &Desk, page: &mut Page) {
     write_use(page);
     let is_ready = health::ready(&desk.vitals()).is_ok();
     page.family(&family::READY).put_one(u8::from(is_ready));
+    page.family(&family::SESSIONS_MAX)
+        .put_one(desk.proxy.sessions_max());
     write_workers(desk, page);
 }
 
