@@ -14,6 +14,7 @@ mod limits;
 mod lookup;
 mod many_connections;
 mod mysql;
+mod overrides;
 mod packaging;
 mod queueing;
 mod redis;

@@ -160,6 +160,11 @@ pub enum Verdict {
 }
 
 impl Cluster {
+    /// The cluster's name; a reload never changes it.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.snapshot.load().spec.name)
+    }
+
     /// The cluster and its endpoints at `now`.
     pub fn status(&self, _now: Time) -> ClusterStatus {
         let roster = self.roster.lock();

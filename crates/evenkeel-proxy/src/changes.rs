@@ -155,6 +155,10 @@ fn deferred_process(before: &ProcessSettings, after: &ProcessSettings) -> Vec<De
         let path = process.control_socket.as_ref();
         path.map_or_else(|| "off".to_owned(), |path| path.display().to_string())
     };
+    let state = |process: &ProcessSettings| {
+        let path = process.state_file.as_ref();
+        path.map_or_else(|| "off".to_owned(), |path| path.display().to_string())
+    };
     let candidates = [
         difference("process.workers", &before.workers, &after.workers),
         difference(
@@ -163,6 +167,7 @@ fn deferred_process(before: &ProcessSettings, after: &ProcessSettings) -> Vec<De
             &after.splice_pipes_max,
         ),
         difference("process.control_socket", &socket(before), &socket(after)),
+        difference("process.state_file", &state(before), &state(after)),
     ];
     candidates.into_iter().flatten().collect()
 }

@@ -192,6 +192,8 @@ fn with_what_takes_a_restart(mut settings: Settings, before: &Settings) -> Setti
         .process
         .control_socket
         .clone_from(&before.process.control_socket);
+    let state_file = &before.process.state_file;
+    settings.process.state_file.clone_from(state_file);
     settings
 }
 

@@ -61,6 +61,8 @@ pub struct ProcessSettings {
     pub stop_deadline: Duration,
     /// The Unix socket for `status`, `route` and `stop`; `None` turns it off.
     pub control_socket: Option<PathBuf>,
+    /// Where overrides outlive the process; `None` forgets them.
+    pub state_file: Option<PathBuf>,
 }
 
 impl ProcessSettings {

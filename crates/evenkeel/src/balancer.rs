@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::admin::{AdminError, AdminListener};
 use crate::control_plane::{Charge, ControlPlane};
+use crate::keeper;
 use crate::lookout::Lookout;
 
 /// A balancer that accepts connections. It ends by a signal, by its control socket, or by [`Balancer::stop`].
@@ -68,6 +69,7 @@ impl Balancer {
             .transpose()?;
         let admin_address = admin.as_ref().map(|admin| admin.address().clone());
         let proxy = Arc::new(Proxy::prepare(settings, Arc::clone(&telemetry) as _)?);
+        keeper::recall(&proxy);
         let charge = Charge {
             proxy: Arc::clone(&proxy),
             telemetry,

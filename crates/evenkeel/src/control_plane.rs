@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use evenkeel_proxy::Proxy;
+use evenkeel_proxy::control::operator::Kept;
 use evenkeel_proxy::control::protocol::StopMode;
 use evenkeel_proxy::control::server;
 use evenkeel_proxy::control::socket::ControlSocket;
@@ -24,6 +25,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::admin::{AdminListener, Pages};
 use crate::desk::Desk;
+use crate::keeper::Keeper;
 use crate::lookout::Lookout;
 use crate::notify::Supervisor;
 use crate::signals::{Signals, Wish};
@@ -138,6 +140,7 @@ struct Plane {
     watch: Watch,
     prober: Prober,
     started: Instant,
+    keeper: Keeper,
     ticks: u32,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
@@ -156,7 +159,10 @@ impl Plane {
         let guard = runtime.enter();
         let stopping = Arc::new(AtomicBool::new(false));
         let prober = Prober::new(Arc::clone(&charge.proxy));
+        let state_file = charge.proxy.settings().process.state_file.clone();
+        let keeper = Keeper::start(state_file, &charge.proxy);
         let desk = Arc::new(Desk {
+            keeper: keeper.clone(),
             proxy: Arc::clone(&charge.proxy),
             telemetry: Arc::clone(&charge.telemetry),
             probes: prober.ledger(),
@@ -184,6 +190,7 @@ impl Plane {
             watch: Watch::default(),
             prober,
             started: Instant::now(),
+            keeper,
             ticks: 0,
             server,
             admin,
@@ -203,6 +210,9 @@ impl Plane {
                 wish = self.signals.next() => self.fulfil(wish),
                 Some(mode) = self.requests.recv() => self.stop(mode),
             }
+        }
+        if let Kept::NotWritten(why) = self.keeper.keep().await {
+            tracing::warn!(why, "stopping without having kept what operators set");
         }
         self.finish();
     }

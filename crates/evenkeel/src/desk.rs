@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use evenkeel_proxy::control::operator::{EndpointAct, EndpointAnswer};
 use evenkeel_proxy::control::protocol::{Answer, Fault, FaultKind, Request, StopMode};
 use evenkeel_proxy::control::report::{
     ClusterReport, EndedReport, ListenerReport, Phase, RouteReport, StatusReport, StopReport,
@@ -18,6 +19,8 @@ use evenkeel_proxy::{ListenerStatus, Origin, Proxy};
 use tokio::sync::mpsc::Sender;
 
 use crate::admin::health::{Stage, Vitals};
+use crate::keeper::Keeper;
+use crate::orders;
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
 pub(crate) const VERSION: &str = env!("EVENKEEL_VERSION");
@@ -36,20 +39,16 @@ pub(crate) struct Desk {
     pub started_at: SystemTime,
     /// Set by the control plane.
     pub stopping: Arc<AtomicBool>,
+    /// Who keeps what operators set.
+    pub keeper: Keeper,
     /// To the control plane.
     pub stop_requests: Sender<StopMode>,
 }
 
 impl ControlHandler for Desk {
     fn answer(&self, request: Request) -> Answering {
-        Box::pin(ready(self.answer_now(request)))
-    }
-}
-
-impl Desk {
-    fn answer_now(&self, request: Request) -> Result<Answer, Fault> {
         match request {
-            Request::Status => Ok(Answer::Status(self.status())),
+            Request::Status => at_once(Ok(Answer::Status(self.status()))),
             Request::Route {
                 listener,
                 from,
@@ -57,11 +56,40 @@ impl Desk {
             } => {
                 let first_line = first_line.unwrap_or_default();
                 let from = Origin::Ip(SocketAddr::new(from, 0));
-                self.route(&listener, from, first_line.as_bytes())
-                    .map(Answer::Route)
+                let route = self.route(&listener, from, first_line.as_bytes());
+                at_once(route.map(Answer::Route))
             }
-            Request::Stop { mode } => self.stop(mode).map(Answer::Stop),
+            Request::Endpoint { endpoint, act } => self.order(&endpoint, act),
+            Request::Failback { cluster } => self.fail_back(&cluster),
+            Request::Stop { mode } => at_once(self.stop(mode).map(Answer::Stop)),
         }
+    }
+}
+
+fn at_once(answer: Result<Answer, Fault>) -> Answering {
+    Box::pin(ready(answer))
+}
+
+impl Desk {
+    /// What was ordered is in force at once; the answer says whether it is kept, and waits for the disk.
+    fn order(&self, endpoint: &str, act: EndpointAct) -> Answering {
+        let done = orders::order(&self.proxy, endpoint, act);
+        let keeper = self.keeper.clone();
+        Box::pin(async move {
+            let answer = done?;
+            let kept = keeper.keep().await;
+            Ok(Answer::Endpoint(EndpointAnswer { kept, ..answer }))
+        })
+    }
+
+    fn fail_back(&self, cluster: &str) -> Answering {
+        let done = orders::fail_back(&self.proxy, cluster);
+        let keeper = self.keeper.clone();
+        Box::pin(async move {
+            let answer = done?;
+            keeper.keep().await;
+            Ok(Answer::Failback(answer))
+        })
     }
 
     fn status(&self) -> StatusReport {
@@ -75,6 +103,7 @@ impl Desk {
             clusters: self.clusters(),
             splice: self.proxy.spliced().into(),
             access_log: self.telemetry.access_log_counts().map(Into::into),
+            state_file: self.keeper.report(),
         }
     }
 

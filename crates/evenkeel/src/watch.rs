@@ -1,11 +1,12 @@
-//! Which changes of endpoints an operator should read about. They are found by comparing one look with the one before, so
+//! Which changes of endpoints and clusters an operator should read about. They are found by comparing one look with the one before, so
 //! that the data path has nothing to do with it; what comes and goes between two looks is not told.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use evenkeel_core::units::{EndpointId, Time};
-use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus};
+use evenkeel_core::units::{EndpointId, Time, Weight};
+use evenkeel_core::{ClusterStatus, Duty, EndpointState, EndpointStatus, Overridden, Service};
+use evenkeel_proxy::control::operator::service_code;
 use evenkeel_proxy::control::report::failure_code;
 
 use crate::span::span;
@@ -13,8 +14,10 @@ use crate::span::span;
 /// How well an endpoint does, as far as an operator cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// It takes its share, or an operator decided that it does not.
+    /// It takes its share.
     Serving,
+    /// An operator or the configuration decided that it does not.
+    TakenOut(Service),
     /// At effective weight 0.
     OnTrial,
     /// Out, after failures in a row.
@@ -34,13 +37,33 @@ enum Change {
         last_failure: &'static str,
     },
     Down,
+    TakenOut(Service),
     Returned,
+    Weighed {
+        configured: Weight,
+        weight: Weight,
+    },
+    /// The override of its weight is gone.
+    WeighedAsConfigured,
+}
+
+/// Who has the work of a cluster, as far as an operator cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shift {
+    Primaries,
+    Backups,
+    /// Backups, though a primary is usable.
+    AwaitsFailback,
 }
 
 /// What was seen at the last look. It holds as many entries as there are endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     seen: HashMap<EndpointId, Standing>,
+    /// Those whose weight an operator has set.
+    weights: HashMap<EndpointId, Overridden<Weight>>,
+    /// As many as there are clusters.
+    shifts: HashMap<Arc<str>, Shift>,
 }
 
 impl Watch {
@@ -49,21 +72,54 @@ impl Watch {
         for (endpoint, change) in self.changes(cluster, now) {
             tell(&cluster.name, &endpoint, &change);
         }
+        if let Some(shift) = self.shift(cluster) {
+            tell_shift(&cluster.name, shift);
+        }
+    }
+
+    fn shift(&mut self, cluster: &ClusterStatus) -> Option<Shift> {
+        let shift = match (cluster.duty, cluster.awaits_failback) {
+            (Duty::Primaries, _) => Shift::Primaries,
+            (Duty::Backups, false) => Shift::Backups,
+            (Duty::Backups, true) => Shift::AwaitsFailback,
+        };
+        let before = self.shifts.insert(Arc::clone(&cluster.name), shift);
+        (before.unwrap_or(Shift::Primaries) != shift).then_some(shift)
     }
 
     fn changes(&mut self, cluster: &ClusterStatus, now: Time) -> Vec<(Arc<str>, Change)> {
-        let endpoints = cluster.endpoints.iter();
-        endpoints
-            .filter_map(|endpoint| Some((Arc::clone(&endpoint.name), self.change(endpoint, now)?)))
-            .collect()
+        let mut changes = Vec::new();
+        for endpoint in &cluster.endpoints {
+            let found = [self.change(endpoint, now), self.weighing(endpoint)];
+            let named = found.into_iter().flatten();
+            changes.extend(named.map(|change| (Arc::clone(&endpoint.name), change)));
+        }
+        changes
+    }
+
+    fn weighing(&mut self, endpoint: &EndpointStatus) -> Option<Change> {
+        let before = match endpoint.overrides.weight {
+            Some(weight) => self.weights.insert(endpoint.id, weight),
+            None => self.weights.remove(&endpoint.id),
+        };
+        match (before, endpoint.overrides.weight) {
+            (before, after) if before == after => None,
+            (_, None) => Some(Change::WeighedAsConfigured),
+            (_, Some(Overridden { configured, value })) => Some(Change::Weighed {
+                configured,
+                weight: value,
+            }),
+        }
     }
 
     fn change(&mut self, endpoint: &EndpointStatus, now: Time) -> Option<Change> {
         let standing = standing(endpoint.state);
-        let before = self
-            .seen
-            .insert(endpoint.id, standing)
-            .unwrap_or(Standing::Serving);
+        // What the configuration says at a start is no news; what an operator had set before it is.
+        let at_first = match standing {
+            Standing::TakenOut(_) if endpoint.overrides.service.is_none() => standing,
+            _ => Standing::Serving,
+        };
+        let before = self.seen.insert(endpoint.id, standing).unwrap_or(at_first);
         let last_failure = endpoint
             .last_failure
             .map_or("-", |(failure, _)| failure_code(failure));
@@ -77,6 +133,7 @@ impl Watch {
             (Standing::Ejected, Standing::OnTrial) => None,
             (_, Standing::OnTrial) => Some(Change::Faded { last_failure }),
             (_, Standing::Down) => Some(Change::Down),
+            (_, Standing::TakenOut(service)) => Some(Change::TakenOut(service)),
             (_, Standing::Serving) => Some(Change::Returned),
         }
     }
@@ -90,9 +147,9 @@ fn standing(state: EndpointState) -> Standing {
         EndpointState::Up
         | EndpointState::SlowStart
         | EndpointState::Unknown
-        | EndpointState::Disabled
-        | EndpointState::Draining
         | EndpointState::Removed => Standing::Serving,
+        EndpointState::Disabled => Standing::TakenOut(Service::Disabled),
+        EndpointState::Draining => Standing::TakenOut(Service::Draining),
     }
 }
 
@@ -128,14 +185,44 @@ fn tell(cluster: &str, endpoint: &str, change: &Change) {
             );
         }
         Change::Down => tracing::warn!(cluster, endpoint, "endpoint down: its probes fail"),
+        Change::TakenOut(service) => {
+            let state = service_code(*service);
+            tracing::info!(
+                cluster,
+                endpoint,
+                state,
+                "endpoint taken out: it gets nothing new"
+            );
+        }
+        Change::Weighed { configured, weight } => {
+            tracing::info!(cluster, endpoint, %weight, %configured, "weight set by an operator");
+        }
+        Change::WeighedAsConfigured => {
+            tracing::info!(cluster, endpoint, "weight as configured again");
+        }
         Change::Returned => tracing::info!(cluster, endpoint, "endpoint returned"),
+    }
+}
+
+fn tell_shift(cluster: &str, shift: Shift) {
+    match shift {
+        Shift::Primaries => tracing::info!(cluster, "the primaries have the work again"),
+        Shift::Backups => {
+            tracing::warn!(cluster, "the backups have taken over: no primary is usable");
+        }
+        Shift::AwaitsFailback => {
+            tracing::warn!(
+                cluster,
+                "a primary is usable again; the backups keep the work until `evenkeel failback`"
+            );
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::units::{Address, Weight};
-    use evenkeel_core::{Duty, EndpointOverrides, Failback, Failure, Losses, Service};
+    use evenkeel_core::units::Address;
+    use evenkeel_core::{EndpointOverrides, Failback, Failure, Losses};
 
     use super::*;
 
@@ -159,19 +246,22 @@ mod tests {
             losses: Losses::default(),
             last_failure: Some((Failure::Refused, Time::ZERO)),
         };
-        let cluster = ClusterStatus {
+        watch
+            .changes(&cluster(vec![endpoint]), Time::ZERO)
+            .pop()
+            .map(|(_, change)| change)
+    }
+
+    fn cluster(endpoints: Vec<EndpointStatus>) -> ClusterStatus {
+        ClusterStatus {
             name: Arc::from("web"),
             waiting: 0,
             queue_max: 0,
-            failback: Failback::Auto,
+            failback: Failback::Manual,
             duty: Duty::Primaries,
             awaits_failback: false,
-            endpoints: vec![endpoint],
-        };
-        watch
-            .changes(&cluster, Time::ZERO)
-            .pop()
-            .map(|(_, change)| change)
+            endpoints,
+        }
     }
 
     const EJECTED: EndpointState = EndpointState::Ejected {
@@ -212,12 +302,34 @@ mod tests {
         );
     }
 
-    /// What an operator has decided is no news to an operator.
+    /// What the configuration says at the start is no news; what changes later is.
     #[test]
-    fn a_disabled_endpoint_is_no_news() {
+    fn an_endpoint_that_is_taken_out_is_news_unless_it_was_so_from_the_start() {
         let mut watch = Watch::default();
 
         assert_eq!(look(&mut watch, EndpointState::Disabled), None);
-        assert_eq!(look(&mut watch, EndpointState::Up), None);
+        assert_eq!(look(&mut watch, EndpointState::Up), Some(Change::Returned));
+        let drained = Some(Change::TakenOut(Service::Draining));
+        assert_eq!(look(&mut watch, EndpointState::Draining), drained);
+        assert_eq!(look(&mut watch, EndpointState::Draining), None);
+    }
+
+    /// Backups take over, a primary returns and waits, the operator gives it the work: three lines.
+    #[test]
+    fn who_has_the_work_is_told() {
+        let mut watch = Watch::default();
+        let mut told = |duty, awaits_failback| {
+            watch.shift(&ClusterStatus {
+                duty,
+                awaits_failback,
+                ..cluster(Vec::new())
+            })
+        };
+
+        assert_eq!(told(Duty::Primaries, false), None);
+        assert_eq!(told(Duty::Backups, false), Some(Shift::Backups));
+        assert_eq!(told(Duty::Backups, true), Some(Shift::AwaitsFailback));
+        assert_eq!(told(Duty::Backups, true), None);
+        assert_eq!(told(Duty::Primaries, false), Some(Shift::Primaries));
     }
 }

@@ -1,12 +1,13 @@
 //! The control socket: how `evenkeel status`, `route` and `stop` reach a running process.
 //!
 //! A Unix stream socket of mode 0600. One JSON object per line asks, one JSON object per line answers ([`protocol`]); what
-//! the answers say is in [`report`]. [`socket`] makes sure that one process owns the path and that a dead one's leavings
+//! the answers say is in [`report`] and [`operator`]. [`socket`] makes sure that one process owns the path and that a dead one's leavings
 //! are replaced; [`server`] and [`client`] are the two ends. Nothing here acts on the process: whoever serves the socket
 //! passes a [`ControlHandler`](server::ControlHandler).
 
 pub mod client;
 mod lock;
+pub mod operator;
 mod peer;
 pub mod protocol;
 pub mod report;

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::operator::{EndpointAct, EndpointAnswer, FailbackAnswer};
 use super::report::{RouteReport, StatusReport, StopReport};
 
 /// The version of the protocol. It changes when an old client could misunderstand an answer, not when a field is added.
@@ -36,6 +37,18 @@ pub enum Request {
         /// The client's first line, for clusters that hash it.
         #[serde(default)]
         first_line: Option<String>,
+    },
+    /// Do something with an endpoint. Answered by an [`EndpointAnswer`] when it is in force.
+    Endpoint {
+        /// `CLUSTER/NAME`.
+        endpoint: String,
+        /// What.
+        act: EndpointAct,
+    },
+    /// Give the work back to a cluster's primaries. Answered by a [`FailbackAnswer`].
+    Failback {
+        /// The cluster's name.
+        cluster: String,
     },
     /// End. Answered by a [`StopReport`] before it is done.
     Stop {
@@ -62,6 +75,10 @@ pub enum Answer {
     Status(StatusReport),
     /// To [`Request::Route`].
     Route(RouteReport),
+    /// To [`Request::Endpoint`].
+    Endpoint(EndpointAnswer),
+    /// To [`Request::Failback`].
+    Failback(FailbackAnswer),
     /// To [`Request::Stop`].
     Stop(StopReport),
 }
@@ -89,6 +106,12 @@ pub enum FaultKind {
     TimedOut,
     /// No listener has this name.
     UnknownListener,
+    /// No cluster has this name.
+    UnknownCluster,
+    /// No endpoint of the cluster has this name.
+    UnknownEndpoint,
+    /// It cannot be done as things are.
+    NotPossible,
     /// The process itself is at fault.
     Internal,
 }
@@ -223,6 +246,9 @@ mod tests {
         let status = br#"{"command":"status","version":1}"#;
         let stop = br#"{"version":1,"command":"stop","mode":"now"}"#;
         let asked = br#"{"version":1,"command":"route","listener":"mysql","from":"192.0.2.7"}"#;
+        let drain = br#"{"version":1,"command":"endpoint","endpoint":"mysql/db1","act":"drain"}"#;
+        let weigh =
+            br#"{"version":1,"command":"endpoint","endpoint":"mysql/db1","act":{"weight":3}}"#;
 
         assert_eq!(decode_request(status), Ok(Request::Status));
         assert_eq!(
@@ -232,6 +258,16 @@ mod tests {
             })
         );
         assert_eq!(decode_request(asked), Ok(route));
+        for (line, act) in [
+            (&drain[..], EndpointAct::Drain),
+            (&weigh[..], EndpointAct::Weight(3)),
+        ] {
+            let endpoint = "mysql/db1".to_owned();
+            assert_eq!(
+                decode_request(line),
+                Ok(Request::Endpoint { endpoint, act })
+            );
+        }
     }
 
     /// What is encoded is decoded to the same request.

@@ -8,6 +8,7 @@ use evenkeel_core::units::Time;
 use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus, Explanation, Failure, Verdict};
 use serde::{Deserialize, Serialize};
 
+use super::operator::{OverridesReport, duty_code, failback_code, judgement_code};
 use crate::SpliceStatus;
 use crate::probe::{Finding, Ledger, Verdict as ProbeVerdict};
 use crate::telemetry::access_log::AccessLogCounts;
@@ -35,6 +36,9 @@ pub struct StatusReport {
     pub splice: SpliceReport,
     /// `None` where it is off.
     pub access_log: Option<AccessLogReport>,
+    /// `None` where there is none.
+    #[serde(default)]
+    pub state_file: Option<StateFileReport>,
 }
 
 /// Whether a process accepts connections.
@@ -84,9 +88,15 @@ pub struct ClusterReport {
     pub waiting: usize,
     /// The most that may wait.
     pub queue_max: usize,
+    /// `auto` or `manual`.
+    pub failback: String,
+    /// `primaries` or `backups`: who has, or had last, the work.
+    pub on_duty: String,
+    /// A primary is usable, and the backups keep the work until `evenkeel failback`.
+    pub awaits_failback: bool,
     /// What ended so far.
     pub ended: EndedReport,
-    /// In the order of the file.
+    /// In the order of the file; then those that a reload has removed.
     pub endpoints: Vec<EndpointReport>,
 }
 
@@ -97,14 +107,19 @@ pub struct EndpointReport {
     pub name: String,
     /// Where it is.
     pub address: String,
-    /// `up`, `slow-start`, `on-trial`, `ejected`, `disabled` or `draining`.
+    /// `up`, `slow-start`, `on-trial`, `ejected`, `unknown`, `down`, `draining`, `disabled` or `removed`.
     pub state: String,
+    /// `unknown`, `up` or `down`, as probes say; `None` where nothing probes.
+    pub health: Option<String>,
     /// How long an ejection still lasts.
     pub ejected_for_ms: Option<u64>,
     /// Used only when no other is usable.
     pub backup: bool,
-    /// As configured.
+    /// As configured, or as an operator has set it.
     pub weight: u32,
+    /// What an operator has set.
+    #[serde(default)]
+    pub overrides: OverridesReport,
     /// As failures and successes have made it.
     pub effective_weight: u32,
     /// Sessions now.
@@ -176,6 +191,17 @@ pub struct AccessLogReport {
     pub written: u64,
     /// Lost since the start.
     pub dropped: u64,
+}
+
+/// The file in which overrides outlive the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateFileReport {
+    /// Where it is.
+    pub path: String,
+    /// How often it was written since the start.
+    pub written: u64,
+    /// How often it could not be.
+    pub failed: u64,
 }
 
 /// Who would get a connection.
@@ -264,6 +290,9 @@ impl ClusterReport {
             name: status.name.to_string(),
             waiting: status.waiting,
             queue_max: status.queue_max,
+            failback: failback_code(status.failback).to_owned(),
+            on_duty: duty_code(status.duty).to_owned(),
+            awaits_failback: status.awaits_failback,
             ended: tally.map(EndedReport::from).unwrap_or_default(),
             endpoints: endpoints
                 .map(|endpoint| EndpointReport {
@@ -276,17 +305,22 @@ impl ClusterReport {
 }
 
 impl EndpointReport {
-    fn new(status: &EndpointStatus, now: Time) -> Self {
+    /// From what the core says of it.
+    pub fn new(status: &EndpointStatus, now: Time) -> Self {
         Self {
             name: status.name.to_string(),
             address: status.address.to_string(),
             state: state_code(status.state).to_owned(),
+            health: status
+                .judgement
+                .map(|judgement| judgement_code(judgement).to_owned()),
             ejected_for_ms: match status.state {
                 EndpointState::Ejected { until } => Some(millis_between(now, until)),
                 _ => None,
             },
             backup: status.backup,
             weight: status.weight.get(),
+            overrides: OverridesReport::from(&status.overrides),
             effective_weight: status.effective_weight,
             in_flight: status.in_flight,
             max_connections: status.max_connections,

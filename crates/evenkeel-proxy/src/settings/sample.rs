@@ -20,6 +20,7 @@ pub(crate) fn world() -> Settings {
             ready_delay: Duration::ZERO,
             stop_deadline: Duration::from_secs(25),
             control_socket: None,
+            state_file: None,
         },
         access_log: AccessLogSettings {
             destination: LogDestination::Off,

@@ -23,6 +23,7 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
             ready_delay: Duration::ZERO,
             stop_deadline: PATIENCE,
             control_socket: None,
+            state_file: None,
         },
         access_log: AccessLogSettings {
             destination: LogDestination::Off,

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod completions;
 pub mod config_command;
+pub mod endpoint;
 pub mod init;
 pub mod route;
 pub mod running;
@@ -22,6 +23,7 @@ use crate::run::{RunArguments, run};
 use check::{CheckArguments, check};
 use completions::{CompletionsArguments, completions};
 use config_command::{ConfigArguments, config};
+use endpoint::{EndpointArguments, FailbackArguments, endpoint, failback};
 use init::{InitArguments, init};
 use route::{RouteArguments, route};
 use status::{StatusArguments, status};
@@ -53,6 +55,10 @@ enum Command {
     Status(StatusArguments),
     /// Show who would get a connection, and why not each other endpoint
     Route(RouteArguments),
+    /// Set an endpoint's weight, drain, disable or enable it, in the running balancer
+    Endpoint(EndpointArguments),
+    /// Give the work back to a cluster's primaries, where backups keep it until told
+    Failback(FailbackArguments),
     /// End the running balancer, and wait until it has ended
     Stop(StopArguments),
     /// Print the configuration's schema, or a configuration with every default filled in
@@ -105,6 +111,8 @@ fn carry_out(command: Command) -> Exit {
         Command::Demo(arguments) => demo(&arguments),
         Command::Status(arguments) => status(&arguments),
         Command::Route(arguments) => route(&arguments),
+        Command::Endpoint(arguments) => endpoint(&arguments),
+        Command::Failback(arguments) => failback(&arguments),
         Command::Stop(arguments) => stop(&arguments),
         Command::Config(arguments) => config(&arguments),
         Command::Completions(arguments) => completions(&arguments, Cli::command()),

@@ -7,7 +7,7 @@ use clap::Args;
 use evenkeel_proxy::control::protocol::Request;
 use evenkeel_proxy::control::report::{
     AccessLogReport, ClusterReport, EndpointReport, ListenerReport, Phase, SpliceReport,
-    StatusReport,
+    StateFileReport, StatusReport,
 };
 
 use super::running::{Refused, Which};
@@ -53,6 +53,9 @@ pub fn render(report: &StatusReport) -> String {
     text.push_str(&spliced(report.splice));
     if let Some(log) = report.access_log {
         text.push_str(&access_log(log));
+    }
+    if let Some(file) = &report.state_file {
+        text.push_str(&state_file(file));
     }
     text
 }
@@ -110,11 +113,17 @@ fn listeners(listeners: &[ListenerReport]) -> String {
 }
 
 fn cluster_headline(cluster: &ClusterReport) -> String {
+    let name = printable(&cluster.name);
+    let duty = match (cluster.on_duty.as_str(), cluster.awaits_failback) {
+        ("backups", true) => {
+            format!("; the backups keep the work until `evenkeel failback {name}`")
+        }
+        ("backups", false) => "; the backups have the work".to_owned(),
+        _ => String::new(),
+    };
     format!(
-        "CLUSTER {}: {} of at most {} waiting\n",
-        printable(&cluster.name),
-        cluster.waiting,
-        cluster.queue_max
+        "CLUSTER {name}: {} of at most {} waiting{duty}\n",
+        cluster.waiting, cluster.queue_max
     )
 }
 
@@ -138,7 +147,7 @@ fn endpoints(endpoints: &[EndpointReport]) -> String {
             printable(&endpoint.name),
             printable(&endpoint.address),
             state(endpoint),
-            endpoint.weight.to_string(),
+            weight(endpoint),
             endpoint.effective_weight.to_string(),
             in_flight(endpoint),
             endpoint.sessions.to_string(),
@@ -159,7 +168,18 @@ fn state(endpoint: &EndpointReport) -> String {
     if endpoint.backup {
         state.push_str(", backup");
     }
+    if let Some(service) = &endpoint.overrides.service {
+        state = format!("{state} (configured {})", printable(&service.configured));
+    }
     state
+}
+
+/// What an operator has set is marked by what it stands in for.
+fn weight(endpoint: &EndpointReport) -> String {
+    match &endpoint.overrides.weight {
+        Some(weight) => format!("{} (configured {})", endpoint.weight, weight.configured),
+        None => endpoint.weight.to_string(),
+    }
 }
 
 fn in_flight(endpoint: &EndpointReport) -> String {
@@ -216,8 +236,17 @@ fn access_log(log: AccessLogReport) -> String {
     )
 }
 
+fn state_file(file: &StateFileReport) -> String {
+    let path = printable(&file.path);
+    match file.failed {
+        0 => format!("state file: {path}\n"),
+        failed => format!("state file: {path}, could not be written: {failed} times\n"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use evenkeel_proxy::control::operator::{OverrideReport, OverridesReport};
     use evenkeel_proxy::control::report::WorkerReport;
 
     use evenkeel_proxy::control::report::{EndedReport, FailureReport, ProbeReport};
@@ -229,9 +258,11 @@ mod tests {
             name: name.to_owned(),
             address: format!("10.0.0.11:{port}"),
             state: "up".to_owned(),
+            health: None,
             ejected_for_ms: None,
             backup: false,
             weight: 3,
+            overrides: OverridesReport::default(),
             effective_weight: 3,
             in_flight: 2,
             max_connections: Some(8),
@@ -292,6 +323,9 @@ mod tests {
                 name: "databases".to_owned(),
                 waiting: 0,
                 queue_max: 1024,
+                failback: "auto".to_owned(),
+                on_duty: "primaries".to_owned(),
+                awaits_failback: false,
                 ended: ended(),
                 endpoints: vec![
                     EndpointReport {
@@ -320,6 +354,7 @@ mod tests {
                 written: 114,
                 dropped: 0,
             }),
+            state_file: None,
         }
     }
 
@@ -342,6 +377,37 @@ spliced: 3.0 GiB through pipes, 2 of at most 256 open; no pipe: 0 times over the
 access log: 114 lines written, 0 dropped
 ";
         assert_eq!(render(&world()), page);
+    }
+
+    /// What an operator has set is told apart from what is configured.
+    #[test]
+    fn overrides_are_marked() {
+        let mut report = world();
+        report.clusters[0].awaits_failback = true;
+        report.clusters[0].on_duty = "backups".to_owned();
+        let endpoint = &mut report.clusters[0].endpoints[0];
+        endpoint.state = "draining".to_owned();
+        endpoint.overrides = OverridesReport {
+            weight: Some(OverrideReport {
+                configured: 1,
+                value: 3,
+            }),
+            service: Some(OverrideReport {
+                configured: "in-service".to_owned(),
+                value: "draining".to_owned(),
+            }),
+        };
+
+        let page = render(&report);
+
+        assert!(
+            page.contains("draining (configured in-service)  3 (configured 1)"),
+            "{page}"
+        );
+        assert!(
+            page.contains("until `evenkeel failback databases`"),
+            "{page}"
+        );
     }
 
     /// A name with terminal commands in it is shown, not obeyed.

@@ -153,10 +153,11 @@ fn cluster() -> impl Strategy<Value = String> {
             ],
         ),
         line("when_none", &["\"fail\"", "\"use-all\""]),
+        line("failback", &["\"auto\"", "\"manual\""]),
         line("timeouts.first_byte", &OFF_OR_DURATION),
     );
-    (balance, endpoints(), limits, policies).prop_map(|(balance, endpoints, (queue, attempts, replay), (slow, ejection, none, first))| {
-        format!("[cluster.web]\n{balance}{endpoints}{queue}{attempts}{replay}{slow}{ejection}{none}{first}")
+    (balance, endpoints(), limits, policies).prop_map(|(balance, endpoints, (queue, attempts, replay), (slow, ejection, none, failback, first))| {
+        format!("[cluster.web]\n{balance}{endpoints}{queue}{attempts}{replay}{slow}{ejection}{none}{failback}{first}")
     })
 }
 

@@ -85,6 +85,10 @@ fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> Pro
             Some(WordOrPath::Word(_)) => None,
             Some(WordOrPath::Path(path)) => Some(within(folder, path)),
         },
+        state_file: match written.state_file.as_ref().map(|file| &file.value) {
+            None | Some(WordOrPath::Word(_)) => None,
+            Some(WordOrPath::Path(path)) => Some(within(folder, path)),
+        },
     }
 }
 
@@ -191,7 +195,7 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
         queue_max: count(&written.queue_max, QUEUE_MAX),
         health: written.health.as_ref().map(health::policy),
         when_none: or(&written.when_none, evenkeel_core::WhenNone::default()),
-        failback: evenkeel_core::Failback::default(),
+        failback: or(&written.failback, evenkeel_core::Failback::default()),
     })
 }
 

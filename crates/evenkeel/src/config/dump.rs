@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use evenkeel_core::units::Address;
+use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec};
 use evenkeel_proxy::settings::{
     AccessLogSettings, AdminSettings, ClusterSettings, FailureReply, ListenerSettings,
@@ -70,6 +70,10 @@ fn process(process: &ProcessSettings) -> TableText {
         .line(
             "control_socket",
             process.control_socket.as_deref().map_or_else(off, path),
+        )
+        .line(
+            "state_file",
+            process.state_file.as_deref().map_or_else(off, path),
         )
 }
 
@@ -168,6 +172,7 @@ fn cluster(cluster: &ClusterSettings) -> TableText {
             cluster.probe.as_ref().map(|_| word(cluster.on_down)),
         )
         .line("when_none", word(spec.when_none))
+        .line("failback", word(spec.failback))
         .line("timeouts", timeouts)
 }
 
@@ -213,6 +218,23 @@ fn endpoint(endpoint: &EndpointSpec) -> String {
     ];
     keys.extend(most(endpoint.max_connections).map(|most| ("max_connections", most)));
     inline(&keys)
+}
+
+/// One endpoint as a person would write it: what is not the default.
+pub(crate) fn endpoint_line(endpoint: &EndpointSpec) -> String {
+    let address = endpoint.address.to_string();
+    let named = *endpoint.name != *address;
+    let keys = [
+        named.then(|| ("name", quoted(&endpoint.name))),
+        Some(("address", quoted(&address))),
+        (endpoint.weight != Weight::ONE).then(|| ("weight", endpoint.weight.to_string())),
+        endpoint.backup.then(|| ("backup", true.to_string())),
+        endpoint.disabled.then(|| ("disabled", true.to_string())),
+        endpoint
+            .max_connections
+            .map(|most| ("max_connections", most.to_string())),
+    ];
+    inline(&keys.into_iter().flatten().collect::<Vec<_>>())
 }
 
 fn ejection(policy: &EjectionPolicy) -> String {

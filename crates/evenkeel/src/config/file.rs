@@ -7,8 +7,8 @@ mod health;
 
 use std::time::Duration;
 
-use evenkeel_core::WhenNone;
 use evenkeel_core::units::Address;
+use evenkeel_core::{Failback, WhenNone};
 use evenkeel_proxy::settings::{KeySource, LogFormat, OnDown, Splice};
 use toml::de::DeTable;
 
@@ -56,6 +56,7 @@ pub(super) struct Process {
     pub(super) ready_delay: MaybeLimit<Duration>,
     pub(super) stop_deadline: MaybeLimit<Duration>,
     pub(super) control_socket: Maybe<WordOrPath>,
+    pub(super) state_file: Maybe<WordOrPath>,
 }
 
 /// `[admin]`.
@@ -123,6 +124,7 @@ pub(super) struct Cluster {
     pub(super) health: Option<Health>,
     pub(super) on_down: Maybe<OnDown>,
     pub(super) when_none: Maybe<WhenNone>,
+    pub(super) failback: Maybe<Failback>,
     pub(super) timeouts: Timeouts,
 }
 
@@ -232,6 +234,7 @@ impl Process {
             ready_delay: table.duration("ready_delay"),
             stop_deadline: table.duration("stop_deadline"),
             control_socket: table.word_or_path("control_socket"),
+            state_file: table.word_or_path("state_file"),
         }
     }
 }
@@ -332,6 +335,7 @@ impl Cluster {
             health: table.table("health").map(|health| Health::read(&health)),
             on_down: table.word("on_down"),
             when_none: table.word("when_none"),
+            failback: table.word("failback"),
             timeouts: Timeouts::inside(&table),
         }
     }

@@ -37,9 +37,12 @@ pub use diagnostics::{
     Appearance, Diagnostics, PROBLEMS_KEPT_MAX, PROBLEMS_SHOWN_MAX, ProblemRecord,
 };
 pub use dump::dump;
+pub(crate) use dump::endpoint_line;
 pub use load::{CONFIGURATION_BYTES_MAX, FILE_BYTES_MAX, INCLUDED_FILES_MAX};
 pub use schema::schema;
+pub(crate) use suggest::nearest;
 pub use surroundings::Surroundings;
+pub(crate) use units::parse_duration;
 pub use words::LogLevel;
 
 use load::{Reading, folder_of};

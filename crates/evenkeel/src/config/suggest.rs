@@ -1,7 +1,7 @@
 //! "Did you mean": the nearest of some known words.
 
 /// The known word nearest to `written`, if one is near enough to be what was meant.
-pub(super) fn nearest<'w>(
+pub(crate) fn nearest<'w>(
     written: &str,
     known: impl IntoIterator<Item = &'w str>,
 ) -> Option<&'w str> {

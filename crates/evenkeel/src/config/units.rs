@@ -37,7 +37,7 @@ const SIZE_UNITS: [(&str, u64); 4] = [
 ];
 
 /// `"250ms"`, `"2s"`, `"1h30m"`: whole numbers, each with its unit, largest unit first.
-pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total: u64 = 0;
     let mut smallest = u64::MAX;

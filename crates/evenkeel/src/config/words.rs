@@ -1,6 +1,6 @@
 //! The closed lists of words that some keys take.
 
-use evenkeel_core::WhenNone;
+use evenkeel_core::{Failback, WhenNone};
 use evenkeel_proxy::settings::{
     ExpectAt, HttpMethod, KeySource, LogFormat, OnDown, RedisRole, Splice,
 };
@@ -115,6 +115,10 @@ impl Words for Splice {
 
 impl Words for WhenNone {
     const ALL: &'static [(&'static str, Self)] = &[("fail", Self::Fail), ("use-all", Self::UseAll)];
+}
+
+impl Words for Failback {
+    const ALL: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("manual", Self::Manual)];
 }
 
 impl Words for LogFormat {

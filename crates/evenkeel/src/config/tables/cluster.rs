@@ -1,7 +1,7 @@
 //! `[cluster.NAME]` and what it holds.
 
 use evenkeel_core::units::Weight;
-use evenkeel_core::{ClusterSpec, WhenNone};
+use evenkeel_core::{ClusterSpec, Failback, WhenNone};
 use evenkeel_proxy::settings::{ClusterSettings, KeySource, OnDown};
 
 use super::super::keys::{Absent, Form, Key, Off, Table};
@@ -137,6 +137,12 @@ pub(in crate::config) static CLUSTER: Table = Table {
             "What happens when no endpoint is usable.",
         ),
         Key::new(
+            "failback",
+            Form::Word(names::<Failback>),
+            Absent::Value("\"auto\""),
+            "Who has the work when primaries return while backups have it.",
+        ),
+        Key::new(
             "timeouts",
             Form::Table(&CLUSTER_TIMEOUTS),
             INHERITED,
@@ -177,7 +183,7 @@ pub(in crate::config) static ENDPOINT: Table = Table {
             "backup",
             Form::Flag,
             Absent::Value("false"),
-            "Used only when no other endpoint is usable.",
+            "Used only when no primary is usable.",
         ),
         Key::new(
             "disabled",

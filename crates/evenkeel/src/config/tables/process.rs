@@ -8,6 +8,9 @@ use super::super::keys::{Absent, Form, Key, Off, Table};
 use super::super::words::{LogLevel, names};
 use super::{CONNECTIONS_MAX, DURATION_MAX, PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
 
+/// A path to which a suffix can be added: the file is written beside its place first.
+const STATE_PATH_BYTES_MAX: usize = PATH_BYTES_MAX - 4;
+
 pub(in crate::config) static PROCESS: Table = Table {
     title: "[process]",
     about: "The process itself.",
@@ -69,8 +72,18 @@ pub(in crate::config) static PROCESS: Table = Table {
                 bytes_max: SOCKET_PATH_BYTES_MAX,
             },
             Absent::Means("a path of its own for each user"),
-            "The Unix socket that `status`, `route` and `stop` talk to.",
+            "The Unix socket that `status`, `route`, `stop` and `endpoint` talk to.",
         ),
+        Key::new(
+            "state_file",
+            Form::WordOrPath {
+                words: &["off"],
+                bytes_max: STATE_PATH_BYTES_MAX,
+            },
+            Absent::Value("\"off\""),
+            "Where what operators set at run time outlives a restart.",
+        )
+        .elsewhere(&["server_state_file", "state"]),
     ],
 };
 
