@@ -73,6 +73,8 @@ struct Service {
 
 struct Connection {
     stream: TcpStream,
+    /// Whether a byte has come: a probe ends or resets its connection without one.
+    is_used: bool,
     /// How far its stream has got; none before the client has asked.
     streamed: Option<u64>,
 }
@@ -127,6 +129,7 @@ impl Service {
         self.poller.add(&stream, number, EventFlags::IN)?;
         place.insert(Connection {
             stream,
+            is_used: false,
             streamed: None,
         });
         Ok(())
@@ -164,7 +167,10 @@ impl Service {
     /// The first byte starts the stream, the second stops it.
     fn obey(&mut self, connection: usize) -> Result<Fate> {
         if self.receive(connection)? == 0 {
-            bail!("a client left its stream");
+            if self.connections[connection].is_used {
+                bail!("a client left its stream");
+            }
+            return Ok(Fate::Closed);
         }
         let number = connection + self.listeners.len();
         let connection = &mut self.connections[connection];
@@ -192,10 +198,14 @@ impl Service {
         Ok(Fate::Open)
     }
 
-    /// Bytes received into the buffer; 0 at the end of the stream.
+    /// Bytes received into the buffer; 0 at the end of the stream, and where a probe resets it.
     fn receive(&mut self, connection: usize) -> Result<usize> {
-        let stream = &mut self.connections[connection].stream;
-        let count = stream.read(&mut self.buffer).context("cannot receive")?;
+        let connection = &mut self.connections[connection];
+        let count = match connection.stream.read(&mut self.buffer) {
+            Err(error) if error.kind() == ErrorKind::ConnectionReset && !connection.is_used => 0,
+            read => read.context("cannot receive")?,
+        };
+        connection.is_used |= count > 0;
         self.bytes.received += count as u64;
         Ok(count)
     }

@@ -1,4 +1,5 @@
-//! evenkeel as a peer of its peers. Its control and log threads share the core with its worker, and count.
+//! evenkeel as a peer of its peers: with probes, limits and the admin listener, as it is run where it matters. Its control and
+//! log threads share the core with its worker, and count.
 
 use rustix::process::Signal;
 
@@ -9,12 +10,15 @@ pub(super) fn launch(setting: &Setting<'_>) -> Launch {
     let endpoints: Vec<String> = setting
         .endpoints
         .iter()
-        .map(|endpoint| format!("\"{endpoint}\""))
+        .map(|endpoint| format!(r#"{{ address = "{endpoint}", max_connections = 100000 }}"#))
         .collect();
     let config = format!(
         r#"[process]
 workers = 1
 control_socket = {:?}
+
+[admin]
+bind = "unix:{}"
 
 [log]
 access = {access_log:?}
@@ -22,11 +26,14 @@ access = {access_log:?}
 [listener.bench]
 bind = "{}"
 to = "bench"
+max_connections = 100000
 
 [cluster.bench]
 endpoints = [{}]
+health = {{ check = "tcp", every = "1s", rise = 1 }}
 "#,
         setting.file("control.sock"),
+        setting.file("admin.sock").display(),
         setting.listen,
         endpoints.join(", "),
     );
