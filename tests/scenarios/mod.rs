@@ -8,6 +8,7 @@ mod chaos;
 mod commands;
 mod configuration;
 mod distribution;
+mod dns;
 mod failover;
 mod lifecycle;
 mod limits;

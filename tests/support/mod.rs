@@ -6,6 +6,7 @@
 pub(crate) mod binary;
 pub(crate) mod client;
 pub(crate) mod deaf;
+pub(crate) mod dnsmasq;
 pub(crate) mod echo;
 pub(crate) mod evenkeel;
 pub(crate) mod http;

@@ -11,6 +11,7 @@ use crate::command;
 /// The `-core` packages of MariaDB have the programs without the system service, which nobody wants started by a test.
 const PROGRAMS: &[(&str, &str)] = &[
     ("g++", "g++"), // links the fuzzers' runtime
+    ("dnsmasq", "dnsmasq-base"),
     ("mariadb", "mariadb-client-core"),
     ("mariadb-install-db", "mariadb-server-core"),
     ("mariadbd", "mariadb-server-core"),

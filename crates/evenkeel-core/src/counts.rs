@@ -4,7 +4,6 @@
 //! different endpoints then write to the same line. That is measured, and no worse than the lock that the ordered
 //! algorithms share.) What the counts mean, and their limits, are in `endpoint.rs`.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -65,22 +64,16 @@ impl Counts {
         block.count(seat).load(Ordering::Relaxed)
     }
 
-    /// Shows every position with its count and its share, which `shares` has by position, until told to stop.
+    /// Shows every position with its count and its share, which `shares` has by position.
     #[inline]
-    pub(crate) fn visit(
-        &self,
-        shares: &[AtomicU32],
-        mut visit: impl FnMut(usize, u32, u32) -> ControlFlow<()>,
-    ) {
+    pub(crate) fn visit(&self, shares: &[AtomicU32], mut visit: impl FnMut(usize, u32, u32)) {
         let mut begin = 0;
         for run in &self.runs {
             let shares = &shares[begin..begin + run.length];
             let counts = self.blocks[run.block].counts(run.first, run.length);
             for (position, (share, count)) in (begin..).zip(shares.iter().zip(counts)) {
                 let share = share.load(Ordering::Relaxed);
-                if visit(position, count.load(Ordering::Relaxed), share).is_break() {
-                    return;
-                }
+                visit(position, count.load(Ordering::Relaxed), share);
             }
             begin += run.length;
         }

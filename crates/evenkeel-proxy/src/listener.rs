@@ -25,9 +25,9 @@ use crate::crew::WorkerBell;
 use crate::kernel;
 use crate::limit::Limit;
 use crate::pauses::{PauseCause, Pauses};
-use crate::proxy::StartError;
 use crate::route::Route;
 use crate::settings::ListenerSettings;
+use crate::start_error::StartError;
 
 /// A listener as one reload left it, shared by all workers and by the sessions that were accepted under it.
 ///

@@ -7,15 +7,21 @@ use std::sync::{Arc, Weak};
 
 use evenkeel_core::Cluster;
 
+use crate::discovery::Composition;
 use crate::listener::ListenerState;
 use crate::settings::Settings;
 use crate::tier::BalanceTier;
 
 /// See the module's documentation.
+#[derive(Clone)]
 pub(crate) struct Present {
     /// Grows with every change.
     pub(crate) version: u64,
+    /// As configured.
     pub(crate) settings: Arc<Settings>,
+    /// The clusters of the settings, with what their names led to when the directory had this version.
+    pub(crate) compositions: Arc<[Composition]>,
+    pub(crate) names_version: u64,
     /// In the order of the settings, as the tiers.
     pub(crate) listeners: Vec<Arc<ListenerState>>,
     pub(crate) tiers: Vec<Arc<BalanceTier>>,

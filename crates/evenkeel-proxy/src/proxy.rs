@@ -19,100 +19,19 @@ use parking_lot::Mutex;
 use crate::SessionSink;
 use crate::capacity::Capacity;
 use crate::crew::{Crew, Membership};
+use crate::discovery::Directory;
 use crate::kernel;
-use crate::listener::{Bound, Holder, ListenerState, ToBind, bind_all};
+use crate::listener::{Bound, ListenerState, ToBind, bind_all};
+use crate::names::{compositions, tell_what_is_left_out};
 use crate::pauses::PauseStatus;
 use crate::present::Present;
 use crate::pulse::{Pulse, WorkerPulse};
 use crate::route::Route;
 use crate::settings::{ListenerSettings, OnDown, ProbeSettings, Settings};
+use crate::start_error::StartError;
 use crate::tier::{BalanceTier, Tier};
 use crate::upstream::SessionIndex;
 use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, time_of};
-
-/// Why a proxy could not be started. Nothing is left behind: no socket, no thread.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A listener's target does not exist.
-    #[error("listener \"{listener}\" sends to \"{to}\", which is not a cluster: check its \"to\"")]
-    UnknownTarget {
-        /// The listener.
-        listener: Arc<str>,
-        /// What it names.
-        to: Arc<str>,
-    },
-    /// Somebody listens on the address already.
-    #[error(
-        "listener \"{listener}\" cannot listen on {address}: {}",
-        holder_text(.holder.as_ref(), .address)
-    )]
-    AddressInUse {
-        /// The listener.
-        listener: Arc<str>,
-        /// The address it was to have.
-        address: Address,
-        /// Who holds it, if that can be found out.
-        holder: Option<Holder>,
-    },
-    /// The kernel refuses the address.
-    #[error(
-        "listener \"{listener}\" cannot listen on {address}: {}",
-        refusal_text(.address)
-    )]
-    Bind {
-        /// The listener.
-        listener: Arc<str>,
-        /// The address it was to have.
-        address: Address,
-        /// What the kernel says.
-        source: io::Error,
-    },
-    /// Something lies on the path that is not ours to remove.
-    #[error(
-        "listener \"{listener}\" cannot listen on {address}: something lies there that is not a socket; it is left alone: remove it, or choose another path"
-    )]
-    NotASocket {
-        /// The listener.
-        listener: Arc<str>,
-        /// The path it was to have.
-        address: Address,
-    },
-    /// A worker cannot be set up.
-    #[error(
-        "worker {number} cannot be started: check the limits on descriptors, threads and memory"
-    )]
-    Worker {
-        /// Which one, from 0.
-        number: usize,
-        /// What the kernel says.
-        source: io::Error,
-    },
-}
-
-/// A port may be in use without a listener: an outgoing connection has it, even one that has ended and only times out.
-fn holder_text(holder: Option<&Holder>, address: &Address) -> String {
-    match (holder, address) {
-        (Some(holder), _) => {
-            format!("{holder} listens there already; stop it, or choose another address")
-        }
-        (None, Address::Ip(address)) => format!(
-            "the address is in use, by another user's process or by an outgoing connection (`ss -tanp sport = :{}` shows it); \
-             wait, or choose a port outside net.ipv4.ip_local_port_range",
-            address.port()
-        ),
-        (None, Address::Unix(path)) => format!(
-            "another user's process listens there already (`ss -xlp src {}` shows it); stop it, or choose another path",
-            path.display()
-        ),
-    }
-}
-
-const fn refusal_text(address: &Address) -> &'static str {
-    match address {
-        Address::Ip(_) => "check that the address is this machine's, and the right to use the port",
-        Address::Unix(_) => "check that its directory exists, and the right to make files in it",
-    }
-}
 
 /// A listener, as seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,6 +109,8 @@ impl WorkerHandle {
 pub struct Proxy {
     clock: Clock,
     pub(crate) present: ArcSwap<Present>,
+    /// What names lead to.
+    pub(crate) directory: Arc<Directory>,
     /// Taken by a reload while it runs.
     pub(crate) reloading: AtomicBool,
     stopping: AtomicBool,
@@ -208,26 +129,32 @@ impl Proxy {
     ///
     /// An address cannot be had, or the machine lacks something. Nothing runs then.
     pub fn start(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
-        let proxy = Self::prepare(settings, sink)?;
+        let proxy = Self::prepare(settings, Arc::default(), sink)?;
         proxy.open();
         Ok(proxy)
     }
 
-    /// As [`Proxy::start`], but nobody is served before [`Proxy::open`]: whoever connects waits in the backlog.
+    /// As [`Proxy::start`], but nobody is served before [`Proxy::open`]: whoever connects waits in the backlog. Whoever
+    /// resolves names writes what they lead to into the directory.
     ///
     /// # Errors
     ///
     /// As [`Proxy::start`].
-    pub fn prepare(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
+    pub fn prepare(
+        settings: Settings,
+        directory: Arc<Directory>,
+        sink: Arc<dyn SessionSink>,
+    ) -> Result<Self, StartError> {
         kernel::raise_descriptor_limit();
         let clock = Clock::start();
         let now = time_of(clock.now());
         // Round robin starts elsewhere in each process, or the first endpoint of a fleet's clusters gets all first clients.
         let mut random = fastrand::Rng::new();
-        let tiers: Vec<Arc<BalanceTier>> = settings
-            .clusters
+        let (compositions, names_version) = compositions(&settings, &directory);
+        tell_what_is_left_out(&[], &compositions);
+        let tiers: Vec<Arc<BalanceTier>> = compositions
             .iter()
-            .map(|cluster| BalanceTier::start(cluster, random.u64(..), now))
+            .map(|cluster| BalanceTier::start(&cluster.settings, random.u64(..), now))
             .collect();
         let routes = routes(&settings.listeners, &tiers)?;
         let process = settings.process.clone();
@@ -254,11 +181,14 @@ impl Proxy {
             present: ArcSwap::from_pointee(Present {
                 version: 0,
                 settings: Arc::new(settings),
+                compositions,
+                names_version,
                 listeners,
                 tiers,
                 leaving: Vec::new(),
                 next_number,
             }),
+            directory,
             reloading: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             opened: Arc::default(),
@@ -283,7 +213,7 @@ impl Proxy {
         self.opened.get().is_some()
     }
 
-    /// Grows with every change of listeners, clusters or endpoints that a reload makes. Whoever follows them looks at it from
+    /// Grows with every change of listeners, clusters or endpoints that a reload or a name makes. Whoever follows them looks at it from
     /// time to time, before everything else: what is read after it is never older.
     pub fn version(&self) -> u64 {
         self.present.load().version

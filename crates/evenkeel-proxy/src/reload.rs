@@ -15,13 +15,16 @@ use evenkeel_core::{Cluster, ClusterSpec};
 use evenkeel_reactor::{Listener, Mail};
 
 use crate::changes::Changes;
+use crate::discovery::Composition;
 use crate::listener::{
     Bound, Counts, ListenerState, Source, ToBind, bind_all, sources, stream_options,
 };
+use crate::names::{compositions, tell_what_is_left_out};
 use crate::present::{Leaving, Present};
-use crate::proxy::{Proxy, StartError, routes};
+use crate::proxy::{Proxy, routes};
 use crate::route::Route;
 use crate::settings::{ClusterSettings, ListenerSettings, Settings};
+use crate::start_error::StartError;
 use crate::tier::BalanceTier;
 use crate::worker::{Instruction, Relisten};
 
@@ -70,7 +73,8 @@ impl Proxy {
     /// First what can fail, then the rest.
     fn go_over(&self, before: &Present, settings: Settings) -> Result<(), StartError> {
         let now = self.now();
-        let successors = self.successors(before, &settings.clusters, now);
+        let (compositions, names_version) = compositions(&settings, &self.directory);
+        let successors = self.successors(before, &compositions, now);
         let tiers: Vec<_> = successors
             .iter()
             .map(|successor| Arc::clone(&successor.tier))
@@ -81,6 +85,7 @@ impl Proxy {
         let bound = bind_all(to_bind(&settings.listeners, &sources), self.workers())?;
         // Nothing fails from here on.
         self.capacity.set_max(settings.process.max_connections);
+        tell_what_is_left_out(&before.compositions, &compositions);
         for successor in successors {
             successor.take_effect(now);
         }
@@ -93,6 +98,8 @@ impl Proxy {
             version: before.version + 1,
             leaving: leaving(before, &tiers),
             settings: Arc::new(settings),
+            compositions,
+            names_version,
             listeners,
             tiers,
             next_number,
@@ -104,14 +111,14 @@ impl Proxy {
     fn successors(
         &self,
         before: &Present,
-        clusters: &[ClusterSettings],
+        compositions: &[Composition],
         now: Time,
     ) -> Vec<Successor> {
         let in_force: HashMap<&str, &ClusterSpec> = before
-            .settings
-            .clusters
+            .compositions
             .iter()
-            .map(|cluster| (&*cluster.spec.name, &cluster.spec))
+            .map(|composition| &composition.settings.spec)
+            .map(|spec| (&*spec.name, spec))
             .collect();
         let successor = |settings: &ClusterSettings| {
             let spec = &settings.spec;
@@ -133,7 +140,8 @@ impl Proxy {
                 },
             }
         };
-        clusters.iter().map(successor).collect()
+        let clusters = compositions.iter().map(|composition| &composition.settings);
+        clusters.map(successor).collect()
     }
 
     /// Brings the listeners to the workers, and waits until all of them serve by them.
@@ -167,10 +175,10 @@ impl Proxy {
 }
 
 /// The right to reload, of one at a time. No lock, so that nobody ever waits for a reload's system calls.
-struct ReloadTurn<'a>(&'a AtomicBool);
+pub(crate) struct ReloadTurn<'a>(&'a AtomicBool);
 
 impl<'a> ReloadTurn<'a> {
-    fn take(taken: &'a AtomicBool) -> Result<Self, ReloadError> {
+    pub(crate) fn take(taken: &'a AtomicBool) -> Result<Self, ReloadError> {
         if taken.swap(true, Ordering::Acquire) {
             return Err(ReloadError::Underway);
         }

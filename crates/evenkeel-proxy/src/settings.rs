@@ -5,18 +5,21 @@
 
 mod probe;
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::ClusterSpec;
-use evenkeel_core::units::Address;
+use evenkeel_core::units::{Address, Weight};
 pub use evenkeel_reactor::Splice;
 pub use probe::{
     Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, OnDown, ProbeSettings, ProbeTarget,
     RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
 };
+
+use crate::discovery::Question;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -30,6 +33,8 @@ pub struct Settings {
     pub access_log: AccessLogSettings,
     /// Where the process tells how it is; `None` turns it off.
     pub admin: Option<AdminSettings>,
+    /// How names are resolved.
+    pub dns: DnsSettings,
     /// In the order of the file; names are unique.
     pub listeners: Vec<ListenerSettings>,
     /// In the order of the file; names are unique, and distinct from every other target's.
@@ -110,6 +115,37 @@ pub enum LogFormat {
     Json,
 }
 
+/// How names are resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsSettings {
+    /// Name servers to ask instead of those in `/etc/resolv.conf`; at most [`DnsSettings::SERVERS_MAX`].
+    pub servers: Vec<SocketAddr>,
+    /// How long a name server may take before it, or the next one, is asked again.
+    pub timeout: Duration,
+    /// A name is asked for at most that often, however short its records live.
+    pub refresh_min: Duration,
+    /// A name is asked for at least that often, however long its records live.
+    pub refresh_max: Duration,
+}
+
+impl DnsSettings {
+    /// The most name servers.
+    pub const SERVERS_MAX: usize = 8;
+    /// The most names in one process.
+    pub const NAMES_MAX: usize = 4096;
+}
+
+impl Default for DnsSettings {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            timeout: Duration::from_secs(2),
+            refresh_min: Duration::from_secs(1),
+            refresh_max: Duration::from_secs(300),
+        }
+    }
+}
+
 /// A bound address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
@@ -166,6 +202,8 @@ pub struct ClusterSettings {
     pub probe: Option<Arc<ProbeSettings>>,
     /// What becomes of an endpoint's sessions when its probes find it down.
     pub on_down: OnDown,
+    /// Endpoints that are found by name, in the order of the file. Whoever resolves them adds what they lead to to the spec.
+    pub names: Vec<NamedEndpoints>,
     /// What the balancer `hash` hashes; `None` for every other balancer.
     pub key: Option<KeySource>,
     /// How long a connection attempt may take.
@@ -186,6 +224,25 @@ impl ClusterSettings {
     pub const ATTEMPTS_MAX: usize = 16;
     /// The most bytes a session may keep for replay.
     pub const REPLAY_MAX: usize = 1 << 20;
+}
+
+/// An endpoint that is written as a name: it stands for as many as the name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedEndpoints {
+    /// What its endpoints are called by: each is `LABEL/ADDRESS`.
+    pub label: Arc<str>,
+    /// What is asked.
+    pub question: Question,
+    /// How many of the spec's endpoints the file has before it.
+    pub position: usize,
+    /// The share of each of them; `None` goes by the SRV record, and is 1 without one.
+    pub weight: Option<Weight>,
+    /// Used only when no other endpoint is usable.
+    pub backup: bool,
+    /// They take no new work.
+    pub disabled: bool,
+    /// The most sessions of each of them at one time.
+    pub max_connections: Option<NonZeroU32>,
 }
 
 /// What the key of a session is taken from.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use evenkeel_core::units::Address;
 use evenkeel_proxy::control::protocol::StopMode;
 use evenkeel_proxy::control::socket::{ControlSocket, ControlSocketError};
+use evenkeel_proxy::discovery::Directory;
 use evenkeel_proxy::settings::Settings;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::AccessLogError;
@@ -68,10 +69,13 @@ impl Balancer {
             .map(AdminListener::bind)
             .transpose()?;
         let admin_address = admin.as_ref().map(|admin| admin.address().clone());
-        let proxy = Arc::new(Proxy::prepare(settings, Arc::clone(&telemetry) as _)?);
+        let directory = Arc::new(Directory::default());
+        let sink = Arc::clone(&telemetry) as _;
+        let proxy = Arc::new(Proxy::prepare(settings, Arc::clone(&directory), sink)?);
         keeper::recall(&proxy);
         let charge = Charge {
             proxy: Arc::clone(&proxy),
+            directory,
             telemetry,
             socket,
             admin,

@@ -15,7 +15,9 @@ use evenkeel_proxy::control::operator::Kept;
 use evenkeel_proxy::control::protocol::StopMode;
 use evenkeel_proxy::control::server;
 use evenkeel_proxy::control::socket::ControlSocket;
+use evenkeel_proxy::discovery::{Directory, Follower};
 use evenkeel_proxy::probe::Prober;
+use evenkeel_proxy::settings::Settings;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::Stopped;
 use tokio::runtime::Runtime;
@@ -38,8 +40,8 @@ const TICK: Duration = Duration::from_millis(100);
 const TICKS_PER_LOOK: u32 = 5;
 /// How many ticks lie between two questions to the workers whether they are well: a second.
 const TICKS_PER_PULSE: u32 = 10;
-/// How long clients wait, at the start, for the first probes to end.
-const FIRST_PROBES_MAX: Duration = Duration::from_secs(2);
+/// How long clients wait, at the start, for the first answers to names and for the first probes to end.
+const FIRST_ANSWERS_MAX: Duration = Duration::from_secs(2);
 /// Requests to stop that wait to be read; the thread reads them as soon as it has answered.
 const STOP_REQUESTS_MAX: usize = 16;
 /// How many ticks lie between two lines about a stop that goes on: five seconds.
@@ -51,6 +53,8 @@ const LOG_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Charge {
     /// The data path.
     pub proxy: Arc<Proxy>,
+    /// Where the names of endpoints lead.
+    pub directory: Arc<Directory>,
     /// Counters and access log.
     pub telemetry: Arc<Telemetry>,
     /// The control socket, where there is one.
@@ -141,6 +145,10 @@ struct Plane {
     prober: Prober,
     started: Instant,
     keeper: Keeper,
+    /// Resolves the names of endpoints.
+    follower: Follower,
+    /// The settings whose names it follows.
+    followed: Arc<Settings>,
     ticks: u32,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
@@ -180,6 +188,9 @@ impl Plane {
         let server = listener.map(|listener| runtime.spawn(serve(listener, desk)));
         let admin = charge.admin.take();
         let admin = admin.map(|listener| runtime.spawn(serve_admin(listener, pages)));
+        let followed = charge.proxy.settings();
+        let mut follower = Follower::new(runtime.handle().clone(), Arc::clone(&charge.directory));
+        follower.follow(&followed);
         let plane = Self {
             charge,
             requests,
@@ -191,6 +202,8 @@ impl Plane {
             prober,
             started: Instant::now(),
             keeper,
+            follower,
+            followed,
             ticks: 0,
             server,
             admin,
@@ -219,8 +232,8 @@ impl Plane {
 
     fn tick(&mut self) {
         self.charge.proxy.tick();
-        self.open_if_ready();
         self.ticks = self.ticks.wrapping_add(1);
+        self.follow_names();
         if let Phase::Leaving { since } = self.phase
             && since.elapsed() >= self.ready_delay()
         {
@@ -233,6 +246,7 @@ impl Plane {
         if self.prober.is_behind() || self.ticks.is_multiple_of(TICKS_PER_LOOK) {
             self.prober.follow();
         }
+        self.open_if_ready();
         if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
             self.look();
         }
@@ -245,16 +259,27 @@ impl Plane {
     /// Clients are served as soon as it is known who can serve them, or when that takes too long.
     fn open_if_ready(&mut self) {
         let proxy = &self.charge.proxy;
-        let is_known = self.prober.has_asked_everybody();
-        if proxy.is_open() || !(is_known || self.started.elapsed() >= FIRST_PROBES_MAX) {
+        let is_known = self.follower.has_asked_everything() && self.prober.has_asked_everybody();
+        if proxy.is_open() || !(is_known || self.started.elapsed() >= FIRST_ANSWERS_MAX) {
             return;
         }
         if !is_known {
-            tracing::warn!("the first probes take long: serving clients before all have ended");
+            tracing::warn!(
+                "the first answers of name servers and probes take long: serving clients without them"
+            );
         }
         proxy.open();
         let listeners = proxy.listeners().len();
         self.supervisor.ready(&format!("listeners: {listeners}"));
+    }
+
+    fn follow_names(&mut self) {
+        let settings = self.charge.proxy.settings();
+        if !Arc::ptr_eq(&settings, &self.followed) {
+            self.follower.follow(&settings);
+            self.followed = settings;
+        }
+        self.charge.proxy.follow_names();
     }
 
     fn look(&mut self) {

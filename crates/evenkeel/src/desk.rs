@@ -101,6 +101,7 @@ impl Desk {
             workers: self.workers(),
             listeners: self.listeners(),
             clusters: self.clusters(),
+            names: self.proxy.names().into_iter().map(Into::into).collect(),
             splice: self.proxy.spliced().into(),
             access_log: self.telemetry.access_log_counts().map(Into::into),
             state_file: self.keeper.report(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::world::{Queue, World, cluster_spec, endpoint, limited};
 use crate::units::Address;
-use crate::{Balance, ClusterSpec, EndpointSpec, EndpointState, HashPolicy};
+use crate::{Balance, ClusterSpec, EndpointSpec, EndpointState, HashPolicy, Refusal};
 
 fn moved(spec: EndpointSpec) -> EndpointSpec {
     EndpointSpec {
@@ -131,6 +131,32 @@ fn an_added_endpoint_gets_traffic() {
             .filter(|&key| &**world.lease_for(key).name() == "b")
             .count();
         assert!((25..=75).contains(&on_new), "{balance:?}: {on_new}");
+    }
+}
+
+/// A cluster whose endpoints are not known yet refuses, with every algorithm, and serves as soon as it has one.
+#[test]
+fn a_cluster_may_begin_without_endpoints() {
+    let hash = Balance::Hash(HashPolicy::default());
+    for balance in [
+        Balance::RoundRobin,
+        Balance::Random,
+        Balance::TwoChoices,
+        Balance::LeastConnections,
+        hash,
+    ] {
+        let with = |endpoints| ClusterSpec {
+            balance,
+            ..cluster_spec(endpoints)
+        };
+        let mut world = World::new(with(vec![]));
+        assert_eq!(world.refusal(), Refusal::NoEndpoint, "{balance:?}");
+        world.wait_until(1.0);
+        let filled = with(vec![endpoint("a", 1)]);
+        world.cluster.reconfigure(filled, world.now);
+        assert_eq!(&**world.lease_for(7).name(), "a", "{balance:?}");
+        world.cluster.reconfigure(with(vec![]), world.now);
+        assert_eq!(world.refusal(), Refusal::NoEndpoint, "{balance:?}");
     }
 }
 

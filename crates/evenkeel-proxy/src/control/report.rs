@@ -3,6 +3,7 @@
 //! Also how they are made from the core's own status and explanation. How a table looks is the program's business.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use evenkeel_core::units::Time;
 use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus, Explanation, Failure, Verdict};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operator::{OverridesReport, duty_code, failback_code, judgement_code};
 use crate::SpliceStatus;
+use crate::discovery::NameStatus;
 use crate::probe::{Finding, Ledger, Verdict as ProbeVerdict};
 use crate::telemetry::access_log::AccessLogCounts;
 use crate::telemetry::counters::Tally;
@@ -32,6 +34,9 @@ pub struct StatusReport {
     pub listeners: Vec<ListenerReport>,
     /// In the order of the file.
     pub clusters: Vec<ClusterReport>,
+    /// Names of endpoints, and what they lead to.
+    #[serde(default)]
+    pub names: Vec<NameReport>,
     /// What went through pipes, and what could not.
     pub splice: SpliceReport,
     /// `None` where it is off.
@@ -160,6 +165,21 @@ pub struct FailureReport {
     pub age_ms: u64,
 }
 
+/// A name that stands for endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameReport {
+    /// What is asked: a host and a port, or `srv` and a service.
+    pub name: String,
+    /// What it leads to.
+    pub addresses: Vec<String>,
+    /// How long ago the last good answer came; `None` if there was none.
+    pub resolved_ago_ms: Option<u64>,
+    /// What is wrong with the last answer. What the name led to before stays.
+    pub trouble: Option<String>,
+    /// For how long something has been wrong.
+    pub trouble_for_ms: Option<u64>,
+}
+
 /// A worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReport {
@@ -256,6 +276,19 @@ impl From<SpliceStatus> for SpliceReport {
             over_budget: status.over_budget,
             refused: status.refused,
             smaller: status.smaller,
+        }
+    }
+}
+
+impl From<NameStatus> for NameReport {
+    fn from(status: NameStatus) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            name: status.question.to_string(),
+            addresses: status.addresses.iter().map(ToString::to_string).collect(),
+            resolved_ago_ms: status.resolved_ago.map(millis),
+            trouble: status.trouble,
+            trouble_for_ms: status.trouble_for.map(millis),
         }
     }
 }

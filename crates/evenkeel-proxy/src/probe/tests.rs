@@ -38,7 +38,7 @@ struct World {
 
 fn world(address: SocketAddr, endpoints: usize, check: Check, timeout: Duration) -> World {
     let settings = settings(address, endpoints, check, timeout);
-    let proxy = Arc::new(Proxy::prepare(settings, Arc::new(Nobody)).unwrap());
+    let proxy = Arc::new(Proxy::prepare(settings, Arc::default(), Arc::new(Nobody)).unwrap());
     World {
         prober: Prober::new(Arc::clone(&proxy)),
         proxy,

@@ -6,8 +6,8 @@ use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 
 use super::{
-    AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
-    LogFormat, OnDown, ProcessSettings, Settings, Splice,
+    AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
+    LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
 };
 
 /// A listener `front` on port 1, in front of a cluster `web` of `a` and `b`.
@@ -27,6 +27,7 @@ pub(crate) fn world() -> Settings {
             format: LogFormat::Text,
         },
         admin: None,
+        dns: DnsSettings::default(),
         listeners: vec![listener("front", 1)],
         clusters: vec![cluster("web", vec![endpoint("a", 1), endpoint("b", 2)])],
     }
@@ -67,6 +68,7 @@ pub(crate) fn cluster(name: &str, endpoints: Vec<EndpointSpec>) -> ClusterSettin
         },
         probe: None,
         on_down: OnDown::Keep,
+        names: Vec::new(),
         key: None,
         connect_timeout: Duration::from_secs(2),
         queue_timeout: Duration::from_secs(5),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
-    AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, LogDestination,
-    LogFormat, OnDown, ProcessSettings, Settings, Splice,
+    AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
+    LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
 };
 
 /// Only a fault makes anything wait that long.
@@ -30,6 +30,7 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
             format: LogFormat::Text,
         },
         admin: None,
+        dns: DnsSettings::default(),
         listeners: vec![ListenerSettings {
             name: "front".into(),
             bind: Address::Ip(([127, 0, 0, 1], 0).into()),
@@ -70,6 +71,7 @@ fn cluster(endpoints: &[(&str, SocketAddr)]) -> ClusterSettings {
         },
         probe: None,
         on_down: OnDown::Keep,
+        names: Vec::new(),
         key: None,
         connect_timeout: PATIENCE,
         queue_timeout: PATIENCE,

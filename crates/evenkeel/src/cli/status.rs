@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use evenkeel_proxy::control::protocol::Request;
 use evenkeel_proxy::control::report::{
-    AccessLogReport, ClusterReport, EndpointReport, ListenerReport, Phase, SpliceReport,
-    StateFileReport, StatusReport,
+    AccessLogReport, ClusterReport, EndpointReport, ListenerReport, NameReport, Phase,
+    SpliceReport, StateFileReport, StatusReport,
 };
 
 use super::running::{Refused, Which};
@@ -48,6 +48,10 @@ pub fn render(report: &StatusReport) -> String {
         text.push('\n');
         text.push_str(&cluster_headline(cluster));
         text.push_str(&endpoints(&cluster.endpoints));
+    }
+    if !report.names.is_empty() {
+        text.push('\n');
+        text.push_str(&names(&report.names));
     }
     text.push('\n');
     text.push_str(&spliced(report.splice));
@@ -219,6 +223,34 @@ fn micros(micros: u64) -> String {
     }
 }
 
+fn names(names: &[NameReport]) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([
+        ("NAME", Left),
+        ("ADDRESSES", Right),
+        ("RESOLVED", Left),
+        ("TROUBLE", Left),
+    ]);
+    for name in names {
+        let resolved = name.resolved_ago_ms;
+        table.push([
+            printable(&name.name),
+            name.addresses.len().to_string(),
+            resolved.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", span(ago))),
+            trouble(name),
+        ]);
+    }
+    table.render("")
+}
+
+fn trouble(name: &NameReport) -> String {
+    let since = name.trouble_for_ms.map_or_else(String::new, span);
+    match &name.trouble {
+        Some(trouble) => format!("{}, for {since}", printable(trouble)),
+        None => "-".to_owned(),
+    }
+}
+
 /// The most frequent first.
 fn reasons(by_reason: &BTreeMap<String, u64>) -> String {
     let mut counts: Vec<_> = by_reason.iter().collect();
@@ -344,6 +376,22 @@ mod tests {
                     },
                 ],
             }],
+            names: vec![
+                NameReport {
+                    name: "db.internal:3306".to_owned(),
+                    addresses: vec!["10.0.0.11:3306".to_owned()],
+                    resolved_ago_ms: Some(12_000),
+                    trouble: None,
+                    trouble_for_ms: None,
+                },
+                NameReport {
+                    name: "srv _mysql._tcp.db".to_owned(),
+                    addresses: Vec::new(),
+                    resolved_ago_ms: None,
+                    trouble: Some("no such name (NXDOMAIN)".to_owned()),
+                    trouble_for_ms: Some(65_000),
+                },
+            ],
             splice: SpliceReport {
                 bytes: 3 << 30,
                 pipes: 2,
@@ -372,6 +420,10 @@ CLUSTER databases: 0 of at most 1024 waiting
   db1       10.0.0.11:3306  up                     3          3        2/8       120          118         0  -                    passed in 0.8ms, 1.2s ago
   db2       10.0.0.11:3307  ejected for 4.5s       3          0          0       120          118         5  refused, 1m 05s ago  failed 1.2s ago: connection refused
   spare     10.0.0.11:3308  up, backup             3          3        2/8       120          118         0  -                    -
+
+NAME                ADDRESSES  RESOLVED   TROUBLE
+db.internal:3306            1  12.0s ago  -
+srv _mysql._tcp.db          0  never      no such name (NXDOMAIN), for 1m 05s
 
 spliced: 3.0 GiB through pipes, 2 of at most 256 open; no pipe: 0 times over the limit, 0 refused by the kernel
 access log: 114 lines written, 0 dropped

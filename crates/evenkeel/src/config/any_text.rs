@@ -21,6 +21,7 @@ fn pieces() -> Vec<String> {
         "\"64KiB\"",
         "\"50%\"",
         "\"10.0.0.1:80\"",
+        "\"db.internal:80\"",
         "\"web\"",
         "\"hash\"",
         "\"first-line\"",
@@ -52,6 +53,7 @@ fn pieces() -> Vec<String> {
         "[[cluster.web.endpoints]]\n",
         "[process]\n",
         "[log]\n",
+        "[dns]\n",
         "[defaults]\n",
     ];
     keys.chain(values.map(str::to_owned))
@@ -114,7 +116,13 @@ fn endpoints() -> impl Strategy<Value = String> {
     let rest = select(&["", ", backup = true", ", max_connections = 7"][..]);
     vec((weight, rest), 1..20).prop_map(|endpoints| {
         let item = |(index, (weight, rest)): (usize, &(&str, &str))| {
-            format!("{{ address = \"10.0.0.{index}:80\"{weight}{rest} }}")
+            let place = match index % 4 {
+                1 => format!("address = \"db{index}.internal:80\""),
+                2 => format!("srv = \"_a._tcp.db{index}\", family = \"any\""),
+                3 => format!("address = \"db:{index}\""),
+                _ => format!("address = \"10.0.0.{index}:80\""),
+            };
+            format!("{{ {place}{weight}{rest} }}")
         };
         format!(
             "endpoints = [{}]\n",

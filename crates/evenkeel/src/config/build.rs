@@ -11,14 +11,17 @@ use std::time::Duration;
 
 use evenkeel_core::units::Weight;
 use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPolicy, TrialPolicy};
+use evenkeel_proxy::discovery::{Family, Question};
 use evenkeel_proxy::settings::{
-    AccessLogSettings, AdminSettings, ClusterSettings, FailureReply, ListenerSettings,
-    ListenerTimeouts, LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
+    AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
+    ListenerTimeouts, LogDestination, LogFormat, NamedEndpoints, OnDown, ProcessSettings, Settings,
+    Splice,
 };
 
 use super::diagnostics::Located;
+use super::endpoint_address::EndpointAddress;
 use super::file::{
-    Cluster, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Timeouts,
+    Cluster, Dns, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Timeouts,
     Trials,
 };
 use super::read::Choice;
@@ -55,6 +58,7 @@ pub(super) fn build(
         admin: file.admin.bind.as_ref().map(|bind| AdminSettings {
             bind: bind.value.clone(),
         }),
+        dns: dns(&file.dns),
         listeners: file
             .listeners
             .iter()
@@ -118,6 +122,18 @@ fn destination(written: &WordOrPath, folder: &Path) -> LogDestination {
     }
 }
 
+/// What is not written is the default of the settings.
+pub(super) fn dns(written: &Dns) -> DnsSettings {
+    let default = DnsSettings::default();
+    let servers = written.servers.iter().flat_map(|servers| &servers.value);
+    DnsSettings {
+        servers: servers.map(|server| server.value).collect(),
+        timeout: limit(&[&written.timeout], None).unwrap_or(default.timeout),
+        refresh_min: limit(&[&written.refresh_min], None).unwrap_or(default.refresh_min),
+        refresh_max: limit(&[&written.refresh_max], None).unwrap_or(default.refresh_max),
+    }
+}
+
 fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings> {
     Some(ListenerSettings {
         name: name(&written.name),
@@ -164,6 +180,7 @@ fn cluster(written: &Cluster, defaults: &Timeouts, folder: &Path) -> Option<Clus
         spec: spec(written)?,
         probe,
         on_down: or(&written.on_down, OnDown::default()),
+        names: names(written)?,
         key: match &written.key {
             Choice::Made(key) => Some(key.value),
             Choice::Absent | Choice::Unreadable => None,
@@ -182,6 +199,7 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
         endpoints: written
             .endpoints()
             .iter()
+            .filter(|written| written.resolved_at().is_none())
             .map(endpoint)
             .collect::<Option<_>>()?,
         balance: balance(written)?,
@@ -200,16 +218,75 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
 }
 
 fn endpoint(written: &Endpoint) -> Option<EndpointSpec> {
+    let EndpointAddress::Fixed(address) = &written.address.as_ref()?.value else {
+        return None;
+    };
     Some(EndpointSpec {
         name: Arc::from(written.effective_name()?),
-        address: written.address.as_ref()?.value.clone(),
-        weight: written.weight.as_ref().map_or(Weight::ONE, |weight| {
-            Weight::new(narrow(weight.value)).unwrap_or(Weight::MAX)
-        }),
+        address: address.clone(),
+        weight: weight(written).unwrap_or(Weight::ONE),
         backup: or(&written.backup, false),
         disabled: or(&written.disabled, false),
         max_connections: most(&written.max_connections),
     })
+}
+
+/// Those endpoints that are names, with the number of the others before each.
+fn names(written: &Cluster) -> Option<Vec<NamedEndpoints>> {
+    let mut position = 0;
+    let mut names = Vec::new();
+    for endpoint in written.endpoints() {
+        match endpoint.resolved_at() {
+            None => position += 1,
+            Some(_) => names.push(named(endpoint, position)?),
+        }
+    }
+    Some(names)
+}
+
+fn named(written: &Endpoint, position: usize) -> Option<NamedEndpoints> {
+    let label = written.name.as_ref().map(|name| name.value.clone());
+    Some(NamedEndpoints {
+        label: label.or_else(|| default_name(written))?.into(),
+        question: question(written)?,
+        position,
+        weight: weight(written),
+        backup: or(&written.backup, false),
+        disabled: or(&written.disabled, false),
+        max_connections: most(&written.max_connections),
+    })
+}
+
+fn question(written: &Endpoint) -> Option<Question> {
+    let family = or(&written.family, Family::default());
+    if let Some(service) = &written.srv {
+        let name = service.value.clone();
+        return Some(Question::Service { name, family });
+    }
+    match &written.address.as_ref()?.value {
+        EndpointAddress::Fixed(_) => None,
+        EndpointAddress::Host(name, port) => Some(Question::Host {
+            name: name.clone(),
+            port: *port,
+            family,
+        }),
+    }
+}
+
+/// What an endpoint is called by if it has no `name`.
+pub(super) fn default_name(written: &Endpoint) -> Option<String> {
+    if let Some(service) = &written.srv {
+        return Some(service.value.to_string());
+    }
+    match &written.address.as_ref()?.value {
+        EndpointAddress::Fixed(address) => Some(address.to_string()),
+        EndpointAddress::Host(name, _) => Some(name.to_string()),
+    }
+}
+
+fn weight(written: &Endpoint) -> Option<Weight> {
+    let weight = written.weight.as_ref()?;
+    Some(Weight::new(narrow(weight.value)).unwrap_or(Weight::MAX))
 }
 
 fn balance(written: &Cluster) -> Option<Balance> {

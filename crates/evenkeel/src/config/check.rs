@@ -5,16 +5,17 @@
 mod health;
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::discovery::{leads_back, overlap};
+use evenkeel_proxy::settings::DnsSettings;
 
 use health::check_health;
 
 use super::build;
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
 use super::document::Understood;
-use super::file::{Cluster, Ejection, Endpoint, File, Listener};
+use super::file::{Cluster, Dns, Ejection, Endpoint, File, Listener};
 use super::read::Choice;
 use super::suggest::nearest;
 use super::tables::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
@@ -40,6 +41,9 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
         check_permissions(listener, problems);
     }
     check_circles(file, problems);
+    check_refresh(&file.dns, problems);
+    check_server_count(&file.dns, problems);
+    check_name_count(&file.clusters, problems);
     for cluster in &file.clusters {
         check_cluster(cluster, problems);
     }
@@ -169,23 +173,6 @@ fn port(address: &Address) -> Option<u16> {
     address.ip().map(|address| address.port())
 }
 
-/// Whether both addresses cannot be listened on at once.
-fn overlap(one: &Address, other: &Address) -> bool {
-    match (one, other) {
-        (Address::Ip(one), Address::Ip(other)) => overlap_ip(*one, *other),
-        (one, other) => one == other,
-    }
-}
-
-/// `[::]` takes IPv6 alone.
-fn overlap_ip(one: SocketAddr, other: SocketAddr) -> bool {
-    let same_port = one.port() == other.port() && one.port() != 0;
-    let same_family = one.is_ipv4() == other.is_ipv4();
-    let same_address =
-        one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
-    same_port && same_family && same_address
-}
-
 /// A session that is sent to the listener it came in by would go round until the descriptors run out.
 fn check_circles(file: &File, problems: &Problems) {
     let clusters = file.clusters.iter();
@@ -204,24 +191,63 @@ fn check_circles(file: &File, problems: &Problems) {
 }
 
 fn check_circle(name: &str, bind: &Located<Address>, cluster: &Cluster, problems: &Problems) {
-    for address in cluster
+    for (address, at) in cluster
         .addresses()
-        .filter(|address| reaches(&address.value, &bind.value))
+        .filter(|(address, _)| leads_back(address, &bind.value))
     {
         let message = format!(
-            "`{}` is the listener `{}` itself: its sessions would go in a circle",
-            address.value,
+            "`{address}` is the listener `{}` itself: its sessions would go in a circle",
             shown(name)
         );
-        let problem = Problem::at(&address.span, message).related(&bind.span, "the listener");
+        let problem = Problem::at(at, message).related(&bind.span, "the listener");
         problems.report(problem.help("write the service's own address"));
     }
 }
 
-fn reaches(address: &Address, bind: &Address) -> bool {
-    let this_machine = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
-    overlap(address, bind)
-        && (address == bind || address.ip().is_some_and(|ip| this_machine(ip.ip())))
+fn check_refresh(dns: &Dns, problems: &Problems) {
+    let settings = build::dns(dns);
+    let written = dns.refresh_max.as_ref().or(dns.refresh_min.as_ref());
+    if let Some(written) = written.filter(|_| settings.refresh_max < settings.refresh_min) {
+        let help =
+            "a name is asked for after its time to live, between `refresh_min` and `refresh_max`";
+        problems
+            .report(Problem::at(&written.span, "`refresh_max` is below `refresh_min`").help(help));
+    }
+}
+
+fn check_server_count(dns: &Dns, problems: &Problems) {
+    let Some(servers) = &dns.servers else { return };
+    if servers.value.len() > DnsSettings::SERVERS_MAX {
+        let message = format!(
+            "at most {} name servers are asked",
+            DnsSettings::SERVERS_MAX
+        );
+        problems.report(Problem::at(&servers.span, message).help("leave the others out"));
+    }
+}
+
+/// Each name takes a task and a question to a name server now and then.
+fn check_name_count(clusters: &[Cluster], problems: &Problems) {
+    let endpoints = clusters.iter().flat_map(Cluster::endpoints);
+    let mut names = endpoints.filter_map(Endpoint::resolved_at);
+    if let Some(beyond) = names.nth(DnsSettings::NAMES_MAX) {
+        let message = format!("at most {} names are resolved", DnsSettings::NAMES_MAX);
+        let help = "this is the first of those beyond; run them in another process";
+        problems.report(Problem::at(beyond, message).help(help));
+    }
+}
+
+fn check_where(endpoint: &Endpoint, problems: &Problems) {
+    if let (Some(service), Some(address)) = (&endpoint.srv, &endpoint.address) {
+        let message = "an endpoint has an `address` or a `srv`, not both";
+        let problem = Problem::at(&service.span, message).related(&address.span, "the address");
+        problems.report(problem.help("leave one of them out"));
+    }
+    let is_fixed = endpoint.address.is_some() && endpoint.resolved_at().is_none();
+    if let Some(family) = endpoint.family.as_ref().filter(|_| is_fixed) {
+        let problem = Problem::at(&family.span, "`family` goes with a name alone");
+        problems.report(problem.help("leave it out: an address has its family already"));
+    }
 }
 
 fn check_cluster(cluster: &Cluster, problems: &Problems) {
@@ -231,6 +257,9 @@ fn check_cluster(cluster: &Cluster, problems: &Problems) {
     check_trials(cluster, problems);
     check_endpoint_count(cluster, problems);
     check_endpoint_names(cluster, problems);
+    for endpoint in cluster.endpoints() {
+        check_where(endpoint, problems);
+    }
     check_usable(cluster, problems);
     check_health(cluster, problems);
 }
@@ -325,8 +354,7 @@ fn check_endpoint_name(endpoint: &Endpoint, problems: &Problems) {
     let Some(name) = &endpoint.name else {
         return;
     };
-    let address = endpoint.address.as_ref();
-    let own_address = address.is_some_and(|address| address.value.to_string() == name.value);
+    let own_address = build::default_name(endpoint).is_some_and(|default| default == name.value);
     match check_name(&name.value) {
         Err(advice) if !own_address => {
             let message = format!("`{}` is no name for an endpoint", shown(&name.value));

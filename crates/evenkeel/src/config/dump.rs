@@ -9,10 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec};
+use evenkeel_core::{Balance, EjectionPolicy, EndpointSpec};
+use evenkeel_proxy::discovery::Question;
 use evenkeel_proxy::settings::{
-    AccessLogSettings, AdminSettings, ClusterSettings, FailureReply, ListenerSettings,
-    LogDestination, ProcessSettings,
+    AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
+    LogDestination, NamedEndpoints, ProcessSettings,
 };
 
 use super::Loaded;
@@ -25,6 +26,7 @@ pub fn dump(loaded: &Loaded) -> String {
     let mut tables = vec![process(&settings.process)];
     tables.extend(settings.admin.as_ref().map(admin));
     tables.push(log(&settings.access_log, loaded.log_level));
+    tables.push(dns(&settings.dns));
     tables.extend(settings.listeners.iter().map(listener));
     tables.extend(settings.clusters.iter().map(cluster));
     tables
@@ -94,6 +96,17 @@ fn log(access: &AccessLogSettings, level: LogLevel) -> TableText {
         .line("level", word(level))
 }
 
+/// Without name servers the key is left out: then those of the system are asked.
+fn dns(dns: &DnsSettings) -> TableText {
+    let servers = dns.servers.iter().map(|server| quoted(&server.to_string()));
+    let servers = format!("[{}]", servers.collect::<Vec<_>>().join(", "));
+    TableText::new("dns")
+        .optional("servers", Some(servers).filter(|_| !dns.servers.is_empty()))
+        .line("timeout", duration(dns.timeout))
+        .line("refresh_min", duration(dns.refresh_min))
+        .line("refresh_max", duration(dns.refresh_max))
+}
+
 fn listener(listener: &ListenerSettings) -> TableText {
     let timeouts = inline(&[
         ("idle", duration_or_off(listener.timeouts.idle)),
@@ -146,7 +159,7 @@ fn cluster(cluster: &ClusterSettings) -> TableText {
         ("every_max", duration(spec.trials.every_max)),
     ]);
     balance(TableText::new(&format!("cluster.{}", spec.name)), cluster)
-        .line("endpoints", endpoints(spec))
+        .line("endpoints", endpoints(cluster))
         .line("queue_max", spec.queue_max)
         .line("attempts", cluster.attempts)
         .line(
@@ -199,13 +212,35 @@ fn balance(table: TableText, cluster: &ClusterSettings) -> TableText {
         .optional("bounded_load", bounded_load)
 }
 
-fn endpoints(spec: &ClusterSpec) -> String {
-    let lines: String = spec
-        .endpoints
-        .iter()
-        .map(|item| format!("  {},\n", endpoint(item)))
-        .collect();
+/// In the order of the file.
+fn endpoints(cluster: &ClusterSettings) -> String {
+    let mut items: Vec<String> = cluster.spec.endpoints.iter().map(endpoint).collect();
+    for named in cluster.names.iter().rev() {
+        items.insert(named.position.min(items.len()), named_endpoints(named));
+    }
+    let lines: String = items.iter().map(|item| format!("  {item},\n")).collect();
     format!("[\n{lines}]")
+}
+
+/// Where the name is the default it is left out: two ports of one host may share it, and no two names that are written.
+fn named_endpoints(named: &NamedEndpoints) -> String {
+    let (place, default) = match &named.question {
+        Question::Host { name, port, .. } => (("address", format!("{name}:{port}")), name),
+        Question::Service { name, .. } => (("srv", name.to_string()), name),
+    };
+    let mut keys = vec![
+        (place.0, quoted(&place.1)),
+        ("family", word(named.question.family())),
+        ("backup", named.backup.to_string()),
+        ("disabled", named.disabled.to_string()),
+    ];
+    if &*named.label != default.as_str() {
+        keys.insert(0, ("name", quoted(&named.label)));
+    }
+    keys.extend(named.weight.map(|weight| ("weight", weight.to_string())));
+    let most = named.max_connections;
+    keys.extend(most.map(|most| ("max_connections", most.to_string())));
+    inline(&keys)
 }
 
 fn endpoint(endpoint: &EndpointSpec) -> String {

@@ -5,14 +5,17 @@
 
 mod health;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
 use evenkeel_core::{Failback, WhenNone};
+use evenkeel_proxy::discovery::{DnsName, Family};
 use evenkeel_proxy::settings::{KeySource, LogFormat, OnDown, Splice};
 use toml::de::DeTable;
 
 use super::diagnostics::{FileId, Located, Problems, Span};
+use super::endpoint_address::EndpointAddress;
 use super::keys::Table;
 use super::read::{Choice, Item, NamedTable, TableReader, WordOrTable};
 use super::tables::{INCLUDED, ROOT};
@@ -42,6 +45,7 @@ pub(super) struct File {
     pub(super) process: Process,
     pub(super) admin: Admin,
     pub(super) log: Log,
+    pub(super) dns: Dns,
     pub(super) timeouts: Timeouts,
     pub(super) listeners: Vec<Listener>,
     pub(super) clusters: Vec<Cluster>,
@@ -71,6 +75,15 @@ pub(super) struct Log {
     pub(super) access: Maybe<WordOrPath>,
     pub(super) access_format: Maybe<LogFormat>,
     pub(super) level: Maybe<LogLevel>,
+}
+
+/// `[dns]`.
+#[derive(Debug, Default)]
+pub(super) struct Dns {
+    pub(super) servers: Maybe<Vec<Located<SocketAddr>>>,
+    pub(super) timeout: MaybeLimit<Duration>,
+    pub(super) refresh_min: MaybeLimit<Duration>,
+    pub(super) refresh_max: MaybeLimit<Duration>,
 }
 
 /// `timeouts`, wherever it is: a listener and a cluster each have their part of it.
@@ -133,7 +146,9 @@ pub(super) struct Cluster {
 pub(super) struct Endpoint {
     pub(super) at: Span,
     pub(super) name: Maybe<String>,
-    pub(super) address: Maybe<Address>,
+    pub(super) address: Maybe<EndpointAddress>,
+    pub(super) srv: Maybe<DnsName>,
+    pub(super) family: Maybe<Family>,
     pub(super) weight: Maybe<u64>,
     pub(super) backup: Maybe<bool>,
     pub(super) disabled: Maybe<bool>,
@@ -200,6 +215,10 @@ impl File {
                 .table("log")
                 .map(|table| Log::read(&table))
                 .unwrap_or_default();
+            read.dns = root
+                .table("dns")
+                .map(|table| Dns::read(&table))
+                .unwrap_or_default();
             let defaults = root.table("defaults");
             read.timeouts = defaults
                 .and_then(|table| table.table("timeouts"))
@@ -253,6 +272,17 @@ impl Log {
             access: table.word_or_path("access"),
             access_format: table.word("access_format"),
             level: table.word("level"),
+        }
+    }
+}
+
+impl Dns {
+    fn read(table: &TableReader<'_>) -> Self {
+        Self {
+            servers: table.name_servers("servers"),
+            timeout: table.duration("timeout"),
+            refresh_min: table.duration("refresh_min"),
+            refresh_max: table.duration("refresh_max"),
         }
     }
 }
@@ -358,29 +388,48 @@ impl Cluster {
             .map_or(&[], |endpoints| &endpoints.value)
     }
 
-    /// Their addresses, as far as they could be read.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = &Located<Address>> {
+    /// Their fixed addresses, as far as they could be read, and where each is written.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = (&Address, &Span)> {
         let endpoints = self.endpoints().iter();
-        endpoints.filter_map(|endpoint| endpoint.address.as_ref())
+        let addresses = endpoints.filter_map(|endpoint| endpoint.address.as_ref());
+        addresses.filter_map(|address| match &address.value {
+            EndpointAddress::Fixed(fixed) => Some((fixed, &address.span)),
+            EndpointAddress::Host(..) => None,
+        })
     }
 }
 
 impl Endpoint {
-    /// The name that is written, or the address.
+    /// The name that is written, or what stands for it: no two endpoints of a cluster have the same.
     pub(super) fn effective_name(&self) -> Option<String> {
         let written = self.name.as_ref().map(|name| name.value.clone());
-        written.or_else(|| {
+        let address = || {
             self.address
                 .as_ref()
                 .map(|address| address.value.to_string())
-        })
+        };
+        let service = || self.srv.as_ref().map(|service| service.value.to_string());
+        written.or_else(address).or_else(service)
+    }
+
+    /// Where a name is that has to be resolved.
+    pub(super) fn resolved_at(&self) -> Option<&Span> {
+        match (&self.srv, &self.address) {
+            (Some(service), _) => Some(&service.span),
+            (None, Some(address)) => match address.value {
+                EndpointAddress::Host(..) => Some(&address.span),
+                EndpointAddress::Fixed(_) => None,
+            },
+            (None, None) => None,
+        }
     }
 
     /// Where its name comes from.
     pub(super) fn name_at(&self) -> &Span {
         let address = self.address.as_ref().map(|address| &address.span);
+        let service = self.srv.as_ref().map(|service| &service.span);
         let name = self.name.as_ref().map(|name| &name.span);
-        name.or(address).unwrap_or(&self.at)
+        name.or(address).or(service).unwrap_or(&self.at)
     }
 
     /// Whether it is out whatever happens.
@@ -399,11 +448,13 @@ impl Endpoint {
         }
     }
 
-    fn at_address(address: Located<Address>) -> Self {
+    fn at_address(address: Located<EndpointAddress>) -> Self {
         Self {
             at: address.span.clone(),
             address: Some(address),
             name: None,
+            srv: None,
+            family: None,
             weight: None,
             backup: None,
             disabled: None,
@@ -412,10 +463,13 @@ impl Endpoint {
     }
 
     fn from_table(table: &TableReader<'_>) -> Self {
+        table.require_either("address", "srv");
         Self {
             at: table.place(),
             name: table.string("name"),
-            address: table.address("address"),
+            address: table.endpoint_address("address"),
+            srv: table.service("srv"),
+            family: table.word("family"),
             weight: table.whole("weight"),
             backup: table.flag("backup"),
             disabled: table.flag("disabled"),

@@ -81,6 +81,14 @@ pub(super) enum Form {
     Target,
     BindAddress,
     EndpointAddress,
+    /// As before, or a name instead of the IP address.
+    AddressOrName,
+    /// A name with SRV records.
+    Service,
+    /// A list of addresses.
+    NameServers {
+        count_max: usize,
+    },
     /// Of a file.
     Permissions,
     /// Status codes of HTTP, and ranges of them.
@@ -158,6 +166,13 @@ impl Form {
             Self::Target => "the name of a cluster".to_owned(),
             Self::BindAddress | Self::EndpointAddress => {
                 "an IP address and a port, or \"unix:/path\"".to_owned()
+            }
+            Self::AddressOrName => {
+                "an IP address or a name, and a port; or \"unix:/path\"".to_owned()
+            }
+            Self::Service => "a name".to_owned(),
+            Self::NameServers { count_max } => {
+                format!("a list of at most {count_max} IP addresses, each with a port or without")
             }
             Self::StatusCodes => "status codes and ranges, such as \"200-299, 304\"".to_owned(),
             Self::Bytes { bytes_max } => {

@@ -18,6 +18,7 @@ mod check;
 mod diagnostics;
 mod document;
 mod dump;
+mod endpoint_address;
 mod file;
 mod keys;
 mod load;

@@ -4,22 +4,25 @@
 //! wrong is reported, and the value is then simply not there.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::discovery::DnsName;
 use evenkeel_proxy::settings::StatusRange;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
+use super::endpoint_address::EndpointAddress;
 use super::keys::{Absent, Form, Key, Table};
 use super::suggest::nearest;
 use super::tables::TABLES;
 use super::units::check_name;
 use super::values::{
-    Advice, WordOrPath, address, bytes, duration, file, found, percent, permissions, size,
-    status_codes, string, text, whole, word, word_or_path,
+    Advice, WordOrPath, address, bytes, duration, endpoint_address, file, found, name_server,
+    percent, permissions, service, size, status_codes, string, text, whole, word, word_or_path,
 };
 use super::words::Words;
 
@@ -57,7 +60,7 @@ pub(super) enum Choice<T> {
 
 /// An item of a list of endpoints.
 pub(super) enum Item<'r> {
-    Address(Located<Address>),
+    Address(Located<EndpointAddress>),
     Table(TableReader<'r>),
 }
 
@@ -169,6 +172,28 @@ impl<'r> TableReader<'r> {
         self.read(name, file)
     }
 
+    pub(super) fn endpoint_address(&self, name: &str) -> Option<Located<EndpointAddress>> {
+        self.read(name, endpoint_address)
+    }
+
+    pub(super) fn service(&self, name: &str) -> Option<Located<DnsName>> {
+        self.read(name, service)
+    }
+
+    /// Reports if neither of two keys is written, of which one must be.
+    pub(super) fn require_either(&self, usual: &str, other: &str) {
+        if self.entries.contains_key(usual) || self.entries.contains_key(other) {
+            return;
+        }
+        if let Some(key) = self.table.key(usual) {
+            let message = format!("{} has no `{usual}`", self.subject);
+            let about = as_clause(key.about);
+            let advice = format!("add `{usual}`: {about}; or `{other}`");
+            self.problems
+                .report(Problem::at(&self.at, message).help(advice));
+        }
+    }
+
     pub(super) fn permissions(&self, name: &str) -> Option<Located<u32>> {
         self.read(name, permissions)
     }
@@ -180,16 +205,31 @@ impl<'r> TableReader<'r> {
 
     /// The items of a list of strings; `what` is one of them.
     pub(super) fn strings(&self, name: &str, what: &str) -> Vec<Located<String>> {
-        let read = |item: &'r Value<'r>| match string(item.get_ref()) {
-            Ok(text) => Some(self.located(item, text.to_owned())),
+        let what = format!("{what} must be a string");
+        let list = self.parsed_items(name, &what, |value| string(value).map(str::to_owned));
+        list.map(|list| list.value).unwrap_or_default()
+    }
+
+    pub(super) fn name_servers(&self, name: &str) -> Option<Located<Vec<Located<SocketAddr>>>> {
+        self.parsed_items(name, "a name server must be an IP address", name_server)
+    }
+
+    /// The items of a list that can be read; `message` is said of the others.
+    fn parsed_items<T>(
+        &self,
+        name: &str,
+        message: &str,
+        parse: impl Fn(&DeValue<'_>) -> Result<T, Advice>,
+    ) -> Option<Located<Vec<Located<T>>>> {
+        let read = |item: &'r Value<'r>| match parse(item.get_ref()) {
+            Ok(parsed) => Some(self.located(item, parsed)),
             Err(advice) => {
-                self.report(item, format!("{what} must be a string"), advice);
+                self.report(item, message.to_owned(), advice);
                 None
             }
         };
-        self.list(name)
-            .map(|list| list.value.iter().filter_map(read).collect())
-            .unwrap_or_default()
+        let list = self.list(name)?;
+        Some(list.map(|items| items.iter().filter_map(read).collect()))
     }
 
     /// The items of a list of endpoints, without those that are neither addresses nor tables; `what` is one of them.
@@ -274,7 +314,7 @@ impl<'r> TableReader<'r> {
                 self.problems,
             )));
         }
-        match address(&Form::EndpointAddress, item.get_ref()) {
+        match endpoint_address(&Form::AddressOrName, item.get_ref()) {
             Ok(address) => Some(Item::Address(self.located(item, address))),
             Err(advice) => {
                 self.report(

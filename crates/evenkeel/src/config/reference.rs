@@ -8,8 +8,8 @@ use toml::Value;
 
 use super::keys::{Absent, Form, Key, Table};
 use super::tables::{
-    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, EJECTION, ENDPOINT, HEALTH, INCLUDED, LISTENER,
-    LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
+    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DNS, EJECTION, ENDPOINT, HEALTH, INCLUDED,
+    LISTENER, LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
 };
 use super::{dump, parse_text, schema};
 
@@ -203,9 +203,10 @@ const SMALL: &str = r#"
 
 /// Where a dump of [`SMALL`] shows what became of a table's keys.
 fn places_of(table: &Table) -> &'static [&'static str] {
-    let places: [(&Table, &[&str]); 10] = [
+    let places: [(&Table, &[&str]); 11] = [
         (&PROCESS, &["process"]),
         (&LOG, &["log"]),
+        (&DNS, &["dns"]),
         (
             &DEFAULT_TIMEOUTS,
             &["listener.web.timeouts", "cluster.web.timeouts"],

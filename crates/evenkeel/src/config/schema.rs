@@ -79,7 +79,12 @@ fn form_schema(form: &Form) -> Value {
         Form::WordOrPath { words, .. } => {
             json!({ "anyOf": [{ "enum": words }, { "type": "string", "pattern": "/" }] })
         }
-        Form::Name | Form::Target | Form::BindAddress | Form::EndpointAddress => {
+        Form::Name
+        | Form::Target
+        | Form::BindAddress
+        | Form::EndpointAddress
+        | Form::AddressOrName
+        | Form::Service => {
             json!({ "type": "string" })
         }
         Form::StatusCodes => {
@@ -88,6 +93,9 @@ fn form_schema(form: &Form) -> Value {
         Form::Bytes { .. } => json!({ "type": "string", "minLength": 1 }),
         Form::File { bytes_max } => {
             json!({ "type": "string", "minLength": 1, "maxLength": bytes_max })
+        }
+        Form::NameServers { count_max } => {
+            json!({ "type": "array", "maxItems": count_max, "items": { "type": "string" } })
         }
         Form::Permissions => json!({ "type": "string", "pattern": "^0?[0-7]{3}$" }),
         Form::Patterns => json!({ "type": "array", "items": { "type": "string" } }),

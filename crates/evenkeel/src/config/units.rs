@@ -233,7 +233,7 @@ fn check_is_one_machine(address: SocketAddr) -> Result<(), String> {
 }
 
 /// Says which of the common mistakes it was.
-fn address_help(text: &str) -> String {
+pub(super) fn address_help(text: &str) -> String {
     if text.starts_with('/') {
         return format!("for a Unix socket write \"unix:{text}\"");
     }
@@ -255,7 +255,7 @@ fn address_help(text: &str) -> String {
         }
         Ok(_) if looks_like_a_host_name(host) => {
             format!(
-                "names are not resolved yet: write the IP address of \"{host}\" (`getent ahosts {host}` prints it)"
+                "names are resolved for endpoints alone: write the IP address of \"{host}\" (`getent ahosts {host}` prints it)"
             )
         }
         Ok(_) => format!("\"{host}\" is no IP address"),
@@ -373,7 +373,7 @@ mod tests {
             ("::1", "add a port, as in \"[::1]:3306\""),
             (":5555", "\"0.0.0.0:5555\""),
             ("*:5555", "\"0.0.0.0:5555\""),
-            ("db1.example:3306", "names are not resolved yet"),
+            ("db1.example:3306", "for endpoints alone"),
             ("localhost:3306", "\"127.0.0.1:3306\""),
             ("2001:db8::1::3306", "no IP address"),
             ("fe80::1:2:3:4:5:6:80", "in brackets"),

@@ -1,12 +1,17 @@
 //! What the value of one key may be: a TOML value and the key's form in, the value or an advice out.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::discovery::DnsName;
 use evenkeel_proxy::settings::StatusRange;
 use toml::de::DeValue;
 
 use super::diagnostics::shown;
+use super::endpoint_address::{
+    EndpointAddress, check_endpoint, parse_endpoint_address, parse_name_server, parse_service,
+};
 use super::keys::{Form, Off};
 use super::suggest::nearest;
 use super::units::{
@@ -217,14 +222,21 @@ pub(super) fn address(form: &Form, value: &DeValue<'_>) -> Result<Address, Advic
         return Err(missing_ip_help(port));
     }
     match (form, parse_address(string(value)?)?) {
-        (Form::EndpointAddress, Address::Ip(ip)) if ip.port() == 0 => {
-            Err("no endpoint listens on port 0".to_owned())
-        }
-        (Form::EndpointAddress, Address::Ip(ip)) if ip.ip().is_unspecified() => {
-            Err("that is every address and none; this machine is \"127.0.0.1\"".to_owned())
-        }
+        (Form::EndpointAddress, Address::Ip(ip)) => check_endpoint(ip).map(Address::Ip),
         (_, parsed) => Ok(parsed),
     }
+}
+
+pub(super) fn endpoint_address(_: &Form, value: &DeValue<'_>) -> Result<EndpointAddress, Advice> {
+    parse_endpoint_address(string(value)?)
+}
+
+pub(super) fn service(_: &Form, value: &DeValue<'_>) -> Result<DnsName, Advice> {
+    parse_service(string(value)?)
+}
+
+pub(super) fn name_server(value: &DeValue<'_>) -> Result<SocketAddr, Advice> {
+    parse_name_server(string(value)?)
 }
 
 pub(super) fn permissions(_: &Form, value: &DeValue<'_>) -> Result<u32, Advice> {

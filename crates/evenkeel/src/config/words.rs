@@ -1,6 +1,7 @@
 //! The closed lists of words that some keys take.
 
 use evenkeel_core::{Failback, WhenNone};
+use evenkeel_proxy::discovery::Family;
 use evenkeel_proxy::settings::{
     ExpectAt, HttpMethod, KeySource, LogFormat, OnDown, RedisRole, Splice,
 };
@@ -106,6 +107,15 @@ impl Words for KeySource {
     const ALL: &'static [(&'static str, Self)] = &[
         ("source-address", Self::SourceAddress),
         ("first-line", Self::FirstLine),
+    ];
+}
+
+impl Words for Family {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("prefer-ipv4", Self::PreferIpv4),
+        ("ipv4", Self::Ipv4),
+        ("ipv6", Self::Ipv6),
+        ("any", Self::Any),
     ];
 }
 

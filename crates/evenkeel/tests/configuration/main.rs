@@ -1,6 +1,7 @@
 //! The configuration from outside: whole files in, settings or a whole report out.
 
 mod including;
+mod names;
 mod rules_between_keys;
 mod unusual_files;
 

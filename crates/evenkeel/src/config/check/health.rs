@@ -94,10 +94,10 @@ fn check_target(cluster: &Cluster, health: &Health, problems: &Problems) {
     }
     let mut paths = cluster
         .addresses()
-        .filter(|address| matches!(address.value, Address::Unix(_)));
-    if let Some(path) = paths.next() {
+        .filter(|(address, _)| matches!(address, Address::Unix(_)));
+    if let Some((_, at)) = paths.next() {
         let problem = Problem::at(&port.span, "a Unix socket has no other `port`");
-        let problem = problem.related(&path.span, "this endpoint is one");
+        let problem = problem.related(at, "this endpoint is one");
         problems.report(problem.help("leave `port` out, or give the endpoint an IP address"));
     }
 }

@@ -2,6 +2,7 @@
 
 use evenkeel_core::units::Weight;
 use evenkeel_core::{ClusterSpec, Failback, WhenNone};
+use evenkeel_proxy::discovery::Family;
 use evenkeel_proxy::settings::{ClusterSettings, KeySource, OnDown};
 
 use super::super::keys::{Absent, Form, Key, Off, Table};
@@ -158,16 +159,30 @@ pub(in crate::config) static ENDPOINT: Table = Table {
     keys: &[
         Key::new(
             "address",
-            Form::EndpointAddress,
-            Absent::Error,
-            "Where it listens.",
+            Form::AddressOrName,
+            Absent::Means("required without `srv`"),
+            "Where it listens. A name stands for as many endpoints as it has addresses.",
         )
         .elsewhere(&["addr", "server", "host", "ip", "url", "bind", "target"]),
         Key::new(
+            "srv",
+            Form::Service,
+            Absent::Means("none"),
+            "Instead of `address`: the name of SRV records, which bring hosts, ports, weights and priorities.",
+        )
+        .elsewhere(&["service", "dns_srv"]),
+        Key::new(
+            "family",
+            Form::Word(names::<Family>),
+            Absent::Means("`\"prefer-ipv4\"`"),
+            "Which addresses of a name count. Only with a name.",
+        )
+        .elsewhere(&["resolve-prefer", "ip_version", "dns_lookup_family"]),
+        Key::new(
             "name",
             Form::Name,
-            Absent::Means("its address"),
-            "Unique in its cluster. Hashes and kept state go by it.",
+            Absent::Means("its address, or the name in it"),
+            "Unique in its cluster. Hashes and kept state go by it; endpoints found by a name are `NAME/ADDRESS`.",
         )
         .elsewhere(&["id", "label"]),
         Key::new(
@@ -176,7 +191,7 @@ pub(in crate::config) static ENDPOINT: Table = Table {
                 min: 0,
                 max: Weight::MAX.get() as u64,
             },
-            Absent::Value("1"),
+            Absent::Means("1, or the SRV record's"),
             "Its share of the sessions; 0 is none.",
         ),
         Key::new(

@@ -2,6 +2,7 @@
 //! own file.
 
 mod cluster;
+mod dns;
 mod health;
 mod listener;
 mod process;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use super::keys::{Absent, Form, Key, Off, Table};
 
 pub(super) use cluster::*;
+pub(super) use dns::DNS;
 pub(super) use health::HEALTH;
 pub(super) use listener::*;
 pub(super) use process::{ADMIN, LOG, PROCESS};
@@ -30,12 +32,13 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 16] = [
+pub(super) const TABLES: [&Table; 17] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
     &ADMIN,
     &LOG,
+    &DNS,
     &DEFAULTS,
     &LISTENER,
     &LISTENER_TIMEOUTS,
@@ -86,6 +89,13 @@ pub(super) static ROOT: Table = Table {
             Absent::Means("its defaults"),
             "What is written where.",
         ),
+        Key::new(
+            "dns",
+            Form::Table(&DNS),
+            Absent::Means("its defaults"),
+            "How the names of endpoints are resolved.",
+        )
+        .elsewhere(&["resolver", "resolvers"]),
         Key::new(
             "defaults",
             Form::Table(&DEFAULTS),
