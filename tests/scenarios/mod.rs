@@ -21,3 +21,4 @@ mod queueing;
 mod redis;
 mod streams;
 mod tidy;
+mod upgrade;

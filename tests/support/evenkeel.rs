@@ -128,7 +128,7 @@ impl Files {
     }
 }
 
-/// A running evenkeel; killed when dropped.
+/// A running evenkeel; killed when dropped, and whatever has taken its place.
 pub(crate) struct Evenkeel {
     files: Files,
     process: Process,
@@ -150,6 +150,13 @@ impl Evenkeel {
 
     pub(crate) fn socket_path(&self) -> PathBuf {
         self.files.socket()
+    }
+
+    /// The process that answers on the control socket now.
+    pub(crate) fn pid(&self) -> u32 {
+        let pid = self.status()["pid"].as_u64();
+        pid.and_then(|pid| pid.try_into().ok())
+            .expect("a process id")
     }
 
     /// What it wrote to its standard output and standard error so far.
@@ -237,6 +244,12 @@ impl Evenkeel {
             }
             self.try_status().is_some()
         });
+    }
+}
+
+impl Drop for Evenkeel {
+    fn drop(&mut self) {
+        process::kill_all_run_with(&self.files.config());
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
@@ -15,6 +17,26 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
+}
+
+/// Kills whatever was started with that path, a test's own, among its arguments: processes that a test's process has started.
+pub(crate) fn kill_all_run_with(path: &Path) {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_meant = |process: &fs::DirEntry| {
+        let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let mut arguments = arguments.split(|byte| *byte == 0);
+        arguments.any(|argument| argument == path.as_os_str().as_bytes())
+    };
+    for process in processes.filter(is_meant) {
+        let pid = process
+            .file_name()
+            .to_str()
+            .and_then(|pid| pid.parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
 }
 
 /// A running process; killed when dropped.

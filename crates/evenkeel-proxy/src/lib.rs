@@ -8,6 +8,7 @@ mod changes;
 pub mod control;
 mod crew;
 pub mod discovery;
+mod handover;
 mod kernel;
 mod limit;
 mod listener;
@@ -28,8 +29,11 @@ mod upstream;
 mod worker;
 
 pub use changes::{Change, Changes, Deferred};
-pub use evenkeel_reactor::{Listener, Origin, PATH_BYTES_MAX, PathError, Sharing, StreamOptions};
-pub use listener::Holder;
+pub use evenkeel_reactor::{
+    Inherited, Listener, Origin, PATH_BYTES_MAX, PathError, Sharing, StreamOptions,
+};
+pub use handover::Stillness;
+pub use listener::{Giver, Holder, Inheritance};
 pub use pauses::{PauseCause, PauseStatus};
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus};
 pub use pulse::WorkerPulse;

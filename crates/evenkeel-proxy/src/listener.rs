@@ -5,6 +5,7 @@
 //! part; what a session does is not known here.
 
 mod holder;
+mod inheritance;
 mod takeover;
 
 use std::io;
@@ -15,9 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_core::units::Address;
-use evenkeel_reactor::{Claim, Listener, PathError, Sharing, StreamOptions};
+use evenkeel_reactor::{Claim, Inherited, Listener, PathError, Sharing, StreamOptions};
 
 pub use holder::Holder;
+use inheritance::{Bequest, say_unwanted};
+pub use inheritance::{Giver, Inheritance};
 pub(crate) use takeover::{Held, Source, sources};
 
 use crate::capacity::Capacity;
@@ -203,23 +206,78 @@ pub(crate) struct ToBind<'a> {
     pub(crate) neighbours: Neighbours,
 }
 
-impl<'a> ToBind<'a> {
-    /// At the start of a process, whoever listens is a stranger.
-    pub(crate) const fn first(settings: &'a ListenerSettings) -> Self {
-        Self {
-            settings,
-            neighbours: Neighbours::Strangers,
-        }
-    }
-}
-
 /// Who may listen already on an address that is to be bound, or on a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Neighbours {
     /// Nobody, or it cannot be had.
     Strangers,
-    /// A listener of this process that will be closed once this one listens: nobody else can be there.
+    /// A listener of this process, or of the one before it, that will be closed once this one listens: nobody else can be there.
     Leaving,
+}
+
+/// Opens all listeners of a process that starts, in their order: on sockets that it was given where there are any, bound
+/// otherwise. What no listener wants is closed.
+///
+/// # Errors
+///
+/// An address is held by another process, or the kernel refuses it.
+pub(crate) fn open_all(
+    listeners: &[ListenerSettings],
+    inheritance: Inheritance,
+    workers: usize,
+) -> Result<Vec<Bound>, StartError> {
+    let sources = sources(inheritance.held(listeners).into_iter(), listeners);
+    let mut bequests = inheritance.into_bequests();
+    let open = |(settings, source)| match source {
+        Source::TakenOver(position) => match bequests[position].take() {
+            Some(bequest) => adopt(settings, bequest, workers),
+            None => unreachable!("no sockets go to two listeners"),
+        },
+        Source::Bound(neighbours) => bind(
+            &ToBind {
+                settings,
+                neighbours,
+            },
+            workers,
+        ),
+    };
+    let bound = listeners.iter().zip(sources).map(open).collect();
+    say_unwanted(bequests);
+    bound
+}
+
+/// Goes on with the sockets that are there. All of them, also where there are more than workers: closing one would reset whoever
+/// waits in it. Where there are fewer, others are bound beside them, if those before allow it.
+fn adopt(
+    settings: &ListenerSettings,
+    bequest: Bequest,
+    workers: usize,
+) -> Result<Bound, StartError> {
+    let options = stream_options(settings);
+    let is_shared = bequest.sockets.iter().all(Inherited::shares_its_address);
+    let adopted = bequest.sockets.into_iter();
+    let adopted = adopted.map(|socket| Listener::adopt(socket, options));
+    let mut sockets: Vec<Listener> = adopted
+        .collect::<io::Result<_>>()
+        .map_err(|source| refused(settings, source))?;
+    if let Some(address) = bequest.address.ip().filter(|_| is_shared) {
+        let missing = workers.saturating_sub(sockets.len());
+        let others = (0..missing).map_while(|_| bind_beside(address, options));
+        sockets.extend(others);
+    }
+    Ok(Bound {
+        address: bequest.address,
+        options,
+        sockets,
+    })
+}
+
+/// The kernel allows it only to the user who opened the first one; without, that worker is handed its sessions by others.
+fn bind_beside(address: SocketAddr, options: StreamOptions) -> Option<Listener> {
+    let bound = Listener::bind(address, Sharing::Workers, options);
+    bound
+        .inspect_err(|error| tracing::debug!(%address, %error, "no further socket on an address that was handed over"))
+        .ok()
 }
 
 /// Binds all these listeners, in their order. If one cannot be bound, those before it are closed again.

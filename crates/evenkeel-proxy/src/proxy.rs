@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwap;
 use evenkeel_core::units::{Address, EndpointId, Time};
-use evenkeel_core::{Cluster, Explanation, Request, Tried};
+use evenkeel_core::{Cluster, Explanation, KeptCluster, Request, Tried};
 use evenkeel_reactor::{
     Clock, Listener, Mail, Origin, PipeBudget, Pipes, SpliceCounts, Worker, can_splice,
 };
@@ -21,7 +21,7 @@ use crate::capacity::Capacity;
 use crate::crew::{Crew, Membership};
 use crate::discovery::Directory;
 use crate::kernel;
-use crate::listener::{Bound, ListenerState, ToBind, bind_all};
+use crate::listener::{Bound, Inheritance, ListenerState, open_all};
 use crate::names::{compositions, tell_what_is_left_out};
 use crate::pauses::PauseStatus;
 use crate::present::Present;
@@ -129,18 +129,19 @@ impl Proxy {
     ///
     /// An address cannot be had, or the machine lacks something. Nothing runs then.
     pub fn start(settings: Settings, sink: Arc<dyn SessionSink>) -> Result<Self, StartError> {
-        let proxy = Self::prepare(settings, Arc::default(), sink)?;
+        let proxy = Self::prepare(Inheritance::default(), settings, Arc::default(), sink)?;
         proxy.open();
         Ok(proxy)
     }
 
-    /// As [`Proxy::start`], but nobody is served before [`Proxy::open`]: whoever connects waits in the backlog. Whoever
-    /// resolves names writes what they lead to into the directory.
+    /// As [`Proxy::start`], on sockets that this process was given, as far as listeners want them; and nobody is served before
+    /// [`Proxy::open`]: whoever connects waits in the backlog. Whoever resolves names writes what they lead to into the directory.
     ///
     /// # Errors
     ///
     /// As [`Proxy::start`].
     pub fn prepare(
+        inheritance: Inheritance,
         settings: Settings,
         directory: Arc<Directory>,
         sink: Arc<dyn SessionSink>,
@@ -156,12 +157,10 @@ impl Proxy {
             .iter()
             .map(|cluster| BalanceTier::start(&cluster.settings, random.u64(..), now))
             .collect();
+        recall(inheritance.known(), &tiers, now);
         let routes = routes(&settings.listeners, &tiers)?;
         let process = settings.process.clone();
-        let bound = bind_all(
-            settings.listeners.iter().map(ToBind::first),
-            process.workers,
-        )?;
+        let bound = open_all(&settings.listeners, inheritance, process.workers)?;
         let capacity = Arc::new(Capacity::measure(
             process.workers,
             process.splice_pipes_max,
@@ -367,16 +366,12 @@ impl Proxy {
 
     /// Accepts nothing more; sessions may finish. The threads end with the last one.
     pub fn drain(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
-        self.instruct_all(|| Instruction::Drain);
-        self.open();
+        self.begin_to_stop(|| Instruction::Drain);
     }
 
     /// Accepts nothing more and ends all sessions now.
     pub fn close(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
-        self.instruct_all(|| Instruction::Close);
-        self.open();
+        self.begin_to_stop(|| Instruction::Close);
     }
 
     /// Waits until all threads have ended, which takes a [`Proxy::drain`] or [`Proxy::close`].
@@ -390,6 +385,12 @@ impl Proxy {
                 );
             }
         }
+    }
+
+    pub(crate) fn begin_to_stop(&self, instruction: impl Fn() -> Instruction) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.instruct_all(instruction);
+        self.open();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -468,6 +469,15 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.close();
         self.join();
+    }
+}
+
+/// What the process before knew of these clusters.
+fn recall(known: &[KeptCluster], tiers: &[Arc<BalanceTier>], now: Time) {
+    for kept in known {
+        if let Some(tier) = tiers.iter().find(|tier| *tier.name() == kept.name) {
+            tier.cluster.import(kept, now);
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use crate::tier::BalanceTier;
 use crate::worker::{Instruction, Relisten};
 
 /// How long the workers may take to do as they are told; they take a turn of their loop.
-const WORKERS_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const WORKERS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why other settings were not taken. Everything is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +37,8 @@ pub enum ReloadError {
     /// A listener has no target, or its address cannot be had.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Another reload is not done yet.
-    #[error("another reload is under way: try again when it is done")]
+    /// Another reload, or an upgrade, is not done yet.
+    #[error("another reload or an upgrade is under way: try again when it is done")]
     Underway,
     /// The proxy accepts nothing more.
     #[error("the process is stopping")]

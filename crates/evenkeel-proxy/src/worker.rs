@@ -11,8 +11,8 @@ use std::time::Duration;
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Lease, Waiter};
 use evenkeel_reactor::{
-    Fate, Handler, Key, Listener, Mail, Mailbox, Moment, Origin, Readiness, Rest, Slots, Stream,
-    Tag, Turn,
+    Fate, Handler, Key, Lent, Listener, Mail, Mailbox, Moment, Origin, Readiness, Rest, Slots,
+    Stream, Tag, Turn,
 };
 
 use crate::SessionSink;
@@ -39,6 +39,10 @@ pub(crate) enum Instruction {
     CloseSessionsOf(EndpointId),
     /// Accept on other listeners, or by other settings.
     Relisten(Box<Relisten>),
+    /// Give duplicates of all listening sockets.
+    Lend(SyncSender<Lent>),
+    /// As `Drain`, but leave the listeners' addresses to whoever has the duplicates.
+    HandOver,
 }
 
 /// How a worker's listeners change: all at one moment, as far as its new sessions can see.
@@ -294,11 +298,11 @@ impl Handler for SessionHandler {
             Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
             Instruction::CloseSessionsOf(endpoint) => self.close_of(turn, sessions, endpoint),
             Instruction::Relisten(changes) => self.relisten(turn, *changes),
-            Instruction::Drain => {
-                turn.finish();
-                if self.phase == Phase::Running {
-                    self.phase = Phase::Draining;
-                }
+            Instruction::Lend(to) => turn.lend(to),
+            Instruction::Drain => self.drain(turn),
+            Instruction::HandOver => {
+                turn.leave_files();
+                self.drain(turn);
             }
             Instruction::Close => {
                 turn.finish();
@@ -352,6 +356,13 @@ impl SessionHandler {
             Err(error) => {
                 tracing::error!(listener = &*listener.settings.name, %error, "a worker cannot watch a new listener, and takes none of its connections");
             }
+        }
+    }
+
+    fn drain(&mut self, turn: &mut Turn<'_>) {
+        turn.finish();
+        if self.phase == Phase::Running {
+            self.phase = Phase::Draining;
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use evenkeel_core::units::Address;
 use evenkeel_proxy::control::protocol::StopMode;
-use evenkeel_proxy::control::socket::{ControlSocket, ControlSocketError};
+use evenkeel_proxy::control::socket::ControlSocketError;
 use evenkeel_proxy::discovery::Directory;
 use evenkeel_proxy::settings::Settings;
 use evenkeel_proxy::telemetry::Telemetry;
@@ -21,6 +21,7 @@ use crate::admin::{AdminError, AdminListener};
 use crate::control_plane::{Charge, ControlPlane};
 use crate::keeper;
 use crate::lookout::Lookout;
+use crate::upgrade::endowment::Endowment;
 
 /// A balancer that accepts connections. It ends by a signal, by its control socket, or by [`Balancer::stop`].
 pub struct Balancer {
@@ -51,34 +52,42 @@ pub enum BalancerError {
 }
 
 impl Balancer {
-    /// Starts everything, in order. The lookout is made first, by whoever also reads the configuration.
+    /// Starts everything, in order. The lookout is made first, by whoever also reads the configuration. Where another process has
+    /// to give something up first, it has done so when this returns.
     ///
     /// # Errors
     ///
     /// See [`BalancerError`].
-    pub fn start(settings: Settings, lookout: Lookout) -> Result<Self, BalancerError> {
+    pub fn start(
+        settings: Settings,
+        lookout: Lookout,
+        mut endowment: Endowment,
+    ) -> Result<Self, BalancerError> {
         let control_socket = settings.process.control_socket.clone();
-        let socket = control_socket
-            .as_deref()
-            .map(ControlSocket::open)
-            .transpose()?;
+        let socket = endowment.control_socket(control_socket.as_deref())?;
         let telemetry = Telemetry::start(&settings)?;
-        let admin = settings
-            .admin
-            .as_ref()
-            .map(AdminListener::bind)
-            .transpose()?;
+        let mut sockets = std::mem::take(&mut endowment.sockets);
+        let admin = settings.admin.as_ref();
+        let admin = admin.map(|admin| AdminListener::open(admin, &mut sockets));
+        let admin = admin.transpose()?;
         let admin_address = admin.as_ref().map(|admin| admin.address().clone());
+        let is_informed = sockets.remembers();
         let directory = Arc::new(Directory::default());
         let sink = Arc::clone(&telemetry) as _;
-        let proxy = Arc::new(Proxy::prepare(settings, Arc::clone(&directory), sink)?);
-        keeper::recall(&proxy);
+        let proxy = Proxy::prepare(sockets, settings, Arc::clone(&directory), sink)?;
+        let proxy = Arc::new(proxy);
+        // Whoever follows a process knows more than that one has written down.
+        if !is_informed {
+            keeper::recall(&proxy);
+        }
         let charge = Charge {
             proxy: Arc::clone(&proxy),
             directory,
             telemetry,
             socket,
             admin,
+            upgrades: endowment.upgrades,
+            succession: endowment.into_succession(),
         };
         let control = ControlPlane::start(charge, lookout).map_err(|error| {
             proxy.close();

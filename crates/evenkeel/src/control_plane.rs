@@ -2,6 +2,7 @@
 //!
 //! No byte of a session passes here. When it is late, sessions go on; only ejections end later and tables are older.
 
+use std::future::pending;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -22,16 +23,19 @@ use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::Stopped;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle as TaskHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-use crate::admin::{AdminListener, Pages};
+use crate::admin::{self, AdminListener, Doors, Pages};
 use crate::desk::Desk;
 use crate::keeper::Keeper;
 use crate::lookout::Lookout;
 use crate::notify::Supervisor;
 use crate::signals::{Signals, Wish};
 use crate::span::span;
+use crate::upgrade::endowment::{MayUpgrade, Succession};
+use crate::upgrade::underway::{Event, Goods, Heir, UpgradeCounter, Upgrades};
 use crate::watch::Watch;
 
 /// How often time passes for clusters, and how exact a stop's deadline is.
@@ -46,6 +50,8 @@ const FIRST_ANSWERS_MAX: Duration = Duration::from_secs(2);
 const STOP_REQUESTS_MAX: usize = 16;
 /// How many ticks lie between two lines about a stop that goes on: five seconds.
 const TICKS_PER_PROGRESS: u32 = 50;
+/// How long answers on the control socket may take to be fetched from a process whose place another one has taken.
+const ANSWERS_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the log writer may take for what is queued when everything else has ended.
 const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -61,6 +67,10 @@ pub(crate) struct Charge {
     pub socket: Option<ControlSocket>,
     /// The admin listener, where there is one.
     pub admin: Option<AdminListener>,
+    /// Whether another process may take over.
+    pub upgrades: MayUpgrade,
+    /// What is to be settled with the process before, where there is one.
+    pub succession: Option<Succession>,
 }
 
 /// The running thread.
@@ -80,18 +90,13 @@ impl ControlPlane {
         let (stop_requests, requests) = channel(STOP_REQUESTS_MAX);
         let (report, started) = std_mpsc::sync_channel(1);
         let sender = stop_requests.clone();
-        let thread = thread::Builder::new()
-            .name("ek-control".to_owned())
-            .spawn(move || {
-                let prepared = Plane::prepare(charge, lookout, sender, requests);
-                match prepared {
-                    Ok((runtime, plane)) => {
-                        let _ = report.send(Ok(()));
-                        runtime.block_on(plane.run());
-                    }
+        let thread =
+            thread::Builder::new().name("ek-control".to_owned()).spawn(
+                move || match Plane::prepare(charge, lookout, sender, requests) {
+                    Ok((runtime, plane)) => runtime.block_on(plane.run(report)),
                     Err(error) => drop(report.send(Err(error))),
-                }
-            })?;
+                },
+            )?;
         // A thread that panicked before it reported has said why on standard error.
         started
             .recv()
@@ -130,8 +135,19 @@ enum Phase {
     Draining {
         since: Instant,
     },
+    /// The same, with another process in this one's place.
+    Superseded {
+        since: Instant,
+    },
     /// Everything ends now.
     Closing,
+}
+
+/// What is answered on, as soon as it is this process's turn to.
+struct Entrances {
+    desk: Arc<Desk>,
+    control: Option<UnixListener>,
+    admin: Option<Doors>,
 }
 
 struct Plane {
@@ -150,15 +166,20 @@ struct Plane {
     /// The settings whose names it follows.
     followed: Arc<Settings>,
     ticks: u32,
+    entrances: Option<Entrances>,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
     /// Serves the admin listener, as long.
     admin: Option<TaskHandle<()>>,
+    /// Has the server leave the control socket to another process.
+    leave: Option<oneshot::Sender<()>>,
+    upgrade_counter: UpgradeCounter,
+    upgrades: Upgrades,
 }
 
 impl Plane {
     fn prepare(
-        mut charge: Charge,
+        charge: Charge,
         lookout: Lookout,
         sender: Sender<StopMode>,
         requests: Receiver<StopMode>,
@@ -169,6 +190,7 @@ impl Plane {
         let prober = Prober::new(Arc::clone(&charge.proxy));
         let state_file = charge.proxy.settings().process.state_file.clone();
         let keeper = Keeper::start(state_file, &charge.proxy);
+        let (upgrade_counter, upgrades) = Upgrades::new();
         let desk = Arc::new(Desk {
             keeper: keeper.clone(),
             proxy: Arc::clone(&charge.proxy),
@@ -178,19 +200,17 @@ impl Plane {
             started_at: SystemTime::now(),
             stopping: Arc::clone(&stopping),
             stop_requests: sender,
+            upgrades: upgrade_counter.clone(),
         });
-        let listener = charge
-            .socket
-            .as_ref()
-            .map(ControlSocket::listener)
-            .transpose()?;
-        let pages = Arc::new(Pages::new(Arc::clone(&desk)));
-        let server = listener.map(|listener| runtime.spawn(serve(listener, desk)));
-        let admin = charge.admin.take();
-        let admin = admin.map(|listener| runtime.spawn(serve_admin(listener, pages)));
         let followed = charge.proxy.settings();
         let mut follower = Follower::new(runtime.handle().clone(), Arc::clone(&charge.directory));
         follower.follow(&followed);
+        let (control, admin) = (charge.socket.as_ref(), charge.admin.as_ref());
+        let entrances = Entrances {
+            desk,
+            control: control.map(ControlSocket::listener).transpose()?,
+            admin: admin.map(AdminListener::doors).transpose()?,
+        };
         let plane = Self {
             charge,
             requests,
@@ -205,29 +225,81 @@ impl Plane {
             follower,
             followed,
             ticks: 0,
-            server,
-            admin,
+            entrances: Some(entrances),
+            server: None,
+            admin: None,
+            leave: None,
+            upgrade_counter,
+            upgrades,
         };
         drop(guard);
         Ok((runtime, plane))
     }
 
-    async fn run(mut self) {
+    async fn run(mut self, started: std_mpsc::SyncSender<io::Result<()>>) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         self.prober.follow();
-        self.open_if_ready();
+        let begun = self.begin(&mut ticks).await;
+        let failed = begun.is_err();
+        // Whoever started this waits for it.
+        let _ = started.send(begun);
+        if failed {
+            return;
+        }
         while !self.is_over() {
             tokio::select! {
                 _ = ticks.tick() => self.tick(),
                 wish = self.signals.next() => self.fulfil(wish),
                 Some(mode) = self.requests.recv() => self.stop(mode),
+                event = self.upgrades.next() => self.attend_to(event),
             }
         }
+        self.keep().await;
+        self.finish().await;
+    }
+
+    async fn keep(&self) {
         if let Kept::NotWritten(why) = self.keeper.keep().await {
             tracing::warn!(why, "stopping without having kept what operators set");
         }
-        self.finish();
+    }
+
+    /// Where there is a process before this one, it goes on until it is known here who can serve clients, and then gives up what
+    /// both have.
+    async fn begin(&mut self, ticks: &mut Interval) -> io::Result<()> {
+        if let Some(succession) = self.charge.succession.take() {
+            while !self.may_open() {
+                ticks.tick().await;
+                self.charge.proxy.tick();
+                self.follow_names();
+                self.prober.follow();
+            }
+            self.charge.proxy.open();
+            succession.take_over(self.charge.socket.as_mut())?;
+            self.say_ready();
+        }
+        self.serve();
+        self.open_if_ready();
+        Ok(())
+    }
+
+    /// Begins to answer on the control socket and the admin listener.
+    fn serve(&mut self) {
+        let Some(entrances) = self.entrances.take() else {
+            return;
+        };
+        let Entrances {
+            desk,
+            control,
+            admin,
+        } = entrances;
+        let pages = Arc::new(Pages::new(Arc::clone(&desk)));
+        self.admin =
+            admin.map(|doors| tokio::spawn(async move { admin::serve(&doors, &pages).await }));
+        let (leave, left) = oneshot::channel();
+        self.server = control.map(|listener| tokio::spawn(serve(listener, desk, left)));
+        self.leave = Some(leave);
     }
 
     fn tick(&mut self) {
@@ -258,18 +330,27 @@ impl Plane {
 
     /// Clients are served as soon as it is known who can serve them, or when that takes too long.
     fn open_if_ready(&mut self) {
-        let proxy = &self.charge.proxy;
-        let is_known = self.follower.has_asked_everything() && self.prober.has_asked_everybody();
-        if proxy.is_open() || !(is_known || self.started.elapsed() >= FIRST_ANSWERS_MAX) {
-            return;
+        if !self.charge.proxy.is_open() && self.may_open() {
+            self.charge.proxy.open();
+            self.say_ready();
         }
-        if !is_known {
+    }
+
+    fn may_open(&self) -> bool {
+        if self.follower.has_asked_everything() && self.prober.has_asked_everybody() {
+            return true;
+        }
+        let is_late = self.started.elapsed() >= FIRST_ANSWERS_MAX;
+        if is_late {
             tracing::warn!(
                 "the first answers of name servers and probes take long: serving clients without them"
             );
         }
-        proxy.open();
-        let listeners = proxy.listeners().len();
+        is_late
+    }
+
+    fn say_ready(&self) {
+        let listeners = self.charge.proxy.listeners().len();
         self.supervisor.ready(&format!("listeners: {listeners}"));
     }
 
@@ -291,12 +372,15 @@ impl Plane {
 
     fn fulfil(&mut self, wish: Wish) {
         match (wish, self.phase) {
-            (Wish::Stop, Phase::Running) => self.stop(StopMode::Graceful),
+            (Wish::Stop, Phase::Running | Phase::Superseded { .. }) => {
+                self.stop(StopMode::Graceful);
+            }
             (Wish::Stop, _) => self.stop(StopMode::Now),
             (Wish::ReopenLogs, _) => {
                 tracing::info!("reopening the access log");
                 self.charge.telemetry.reopen_logs();
             }
+            (Wish::Upgrade, _) => self.upgrade_counter.ask_by_signal(),
             (Wish::Reload, _) => {
                 tracing::warn!(
                     "HUP ignored: the configuration cannot be reloaded yet; restart to apply changes"
@@ -309,17 +393,96 @@ impl Plane {
         let sessions = self.charge.proxy.sessions();
         match (mode, self.phase) {
             (StopMode::Graceful, Phase::Running) => {
+                self.upgrades.call_off();
                 self.announce_stop(sessions);
                 self.leave();
             }
-            (StopMode::Now, Phase::Running | Phase::Leaving { .. } | Phase::Draining { .. }) => {
+            // The whole service is being stopped. What runs here has its deadline already.
+            (StopMode::Graceful, Phase::Superseded { since }) => {
+                self.phase = Phase::Draining { since };
+            }
+            (
+                StopMode::Now,
+                Phase::Running
+                | Phase::Leaving { .. }
+                | Phase::Draining { .. }
+                | Phase::Superseded { .. },
+            ) => {
                 tracing::info!(sessions, "stopping now: closing all sessions");
+                self.upgrades.call_off();
                 self.announce_stop(sessions);
                 self.phase = Phase::Closing;
             }
             // Asked twice to do what it does.
             (StopMode::Graceful, _) | (_, Phase::Closing) => {}
         }
+    }
+
+    fn attend_to(&mut self, event: Event) {
+        match event {
+            Event::Asked(asked) => match self.why_no_upgrade() {
+                Some(why) => Upgrades::refuse(asked, why),
+                None => {
+                    let goods = self.goods();
+                    self.upgrades.begin(asked, goods);
+                }
+            },
+            Event::Settled(settled) => {
+                if let Some(heir) = settled.successor() {
+                    self.step_down(heir);
+                }
+            }
+        }
+    }
+
+    fn why_no_upgrade(&self) -> Option<&'static str> {
+        if self.charge.upgrades == MayUpgrade::No {
+            return Some("this process was not started by `evenkeel run`");
+        }
+        (self.phase != Phase::Running).then_some("the process is stopping")
+    }
+
+    fn goods(&self) -> io::Result<Goods> {
+        let (socket, admin) = (self.charge.socket.as_ref(), self.charge.admin.as_ref());
+        Ok(Goods {
+            proxy: Arc::clone(&self.charge.proxy),
+            control: socket.map(ControlSocket::duplicate).transpose()?,
+            admin: admin.map(AdminListener::duplicate).transpose()?,
+        })
+    }
+
+    /// Another process serves. From here on, this one only lets its sessions finish.
+    fn step_down(&mut self, heir: Heir) {
+        // First: the supervisor hears the new process only when it knows of it.
+        self.supervisor.main_process(heir.pid);
+        if let Err(error) = heir.line.go() {
+            self.supervisor.main_process(std::process::id());
+            return heir.gone(&error);
+        }
+        self.charge.proxy.hand_over();
+        self.supervisor = Supervisor::nobody();
+        self.keeper.leave();
+        self.stopping.store(true, Ordering::Relaxed);
+        // Without a server there is nobody to tell.
+        let _ = self.leave.take().map(|leave| leave.send(()));
+        if let Some(socket) = self.charge.socket.take() {
+            socket.leave();
+        }
+        if let (Some(admin), Some(task)) = (self.charge.admin.take(), self.admin.take()) {
+            task.abort();
+            admin.leave();
+        }
+        self.keeper = Keeper::default();
+        let (pid, sessions) = (heir.pid, self.charge.proxy.sessions());
+        tracing::info!(
+            pid,
+            sessions,
+            "another process has taken over: sessions may finish"
+        );
+        heir.announce(sessions, self.stop_deadline());
+        self.phase = Phase::Superseded {
+            since: Instant::now(),
+        };
     }
 
     fn stop_deadline(&self) -> Duration {
@@ -366,7 +529,7 @@ impl Plane {
     fn is_over(&self) -> bool {
         match self.phase {
             Phase::Running | Phase::Leaving { .. } => false,
-            Phase::Draining { since } => {
+            Phase::Draining { since } | Phase::Superseded { since } => {
                 let drained_for = since.elapsed();
                 (drained_for >= TICK && self.charge.proxy.sessions() == 0)
                     || drained_for >= self.stop_deadline()
@@ -375,7 +538,7 @@ impl Plane {
         }
     }
 
-    fn finish(self) {
+    async fn finish(self) {
         let Charge {
             proxy,
             telemetry,
@@ -391,8 +554,15 @@ impl Plane {
         if telemetry.stop(LOG_PATIENCE) == Stopped::TimedOut {
             tracing::warn!("the access log did not take its last lines in time; they are lost");
         }
-        for task in [self.server, self.admin].into_iter().flatten() {
-            task.abort();
+        if let Some(mut server) = self.server {
+            // Only if the socket is another process's does it end by itself, with its last answers.
+            let left = self.leave.is_none();
+            if !left || timeout(ANSWERS_PATIENCE, &mut server).await.is_err() {
+                server.abort();
+            }
+        }
+        if let Some(admin) = self.admin {
+            admin.abort();
         }
         drop(socket);
         tracing::info!("stopped");
@@ -404,15 +574,14 @@ fn told(time: Duration) -> String {
 }
 
 /// Without its control socket the process goes on; an operator has signals left.
-async fn serve(listener: UnixListener, desk: Arc<Desk>) {
-    if let Err(error) = server::serve(listener, desk).await {
+async fn serve(listener: UnixListener, desk: Arc<Desk>, left: oneshot::Receiver<()>) {
+    // A sender that is gone has not sent: the process is ending, and the runtime with it.
+    let left = async {
+        if left.await.is_err() {
+            pending::<()>().await;
+        }
+    };
+    if let Err(error) = server::serve(listener, desk, left).await {
         tracing::error!(%error, "the control socket is not served");
-    }
-}
-
-/// Without its admin listener the process goes on as well.
-async fn serve_admin(listener: AdminListener, pages: Arc<Pages>) {
-    if let Err(error) = listener.serve(pages).await {
-        tracing::error!(%error, "the admin listener is not served");
     }
 }

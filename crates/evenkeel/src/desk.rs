@@ -21,6 +21,7 @@ use tokio::sync::mpsc::Sender;
 use crate::admin::health::{Stage, Vitals};
 use crate::keeper::Keeper;
 use crate::orders;
+use crate::upgrade::underway::UpgradeCounter;
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
 pub(crate) const VERSION: &str = env!("EVENKEEL_VERSION");
@@ -43,6 +44,8 @@ pub(crate) struct Desk {
     pub keeper: Keeper,
     /// To the control plane.
     pub stop_requests: Sender<StopMode>,
+    /// The same, for upgrades.
+    pub upgrades: UpgradeCounter,
 }
 
 impl ControlHandler for Desk {
@@ -61,6 +64,11 @@ impl ControlHandler for Desk {
             }
             Request::Endpoint { endpoint, act } => self.order(&endpoint, act),
             Request::Failback { cluster } => self.fail_back(&cluster),
+            Request::Upgrade { binary, wait_ms } => {
+                let upgrades = self.upgrades.clone();
+                let patience = Duration::from_millis(wait_ms);
+                Box::pin(async move { Ok(Answer::Upgrade(upgrades.ask(binary, patience).await)) })
+            }
             Request::Stop { mode } => at_once(self.stop(mode).map(Answer::Stop)),
         }
     }

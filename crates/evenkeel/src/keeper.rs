@@ -14,7 +14,7 @@ use evenkeel_proxy::Proxy;
 use evenkeel_proxy::control::operator::Kept;
 use evenkeel_proxy::control::report::StateFileReport;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{interval, timeout};
 
 use crate::state_file;
@@ -35,6 +35,7 @@ struct Desk {
     path: PathBuf,
     requests: mpsc::Sender<oneshot::Sender<Result<(), String>>>,
     counts: Arc<Counts>,
+    task: AbortHandle,
 }
 
 #[derive(Debug, Default)]
@@ -58,11 +59,12 @@ impl Keeper {
             is_failing: false,
             counts: Arc::clone(&counts),
         };
-        tokio::spawn(task.run(requests));
+        let task = tokio::spawn(task.run(requests)).abort_handle();
         Self(Some(Desk {
             path,
             requests: sender,
             counts,
+            task,
         }))
     }
 
@@ -76,6 +78,13 @@ impl Keeper {
             Ok(Ok(())) => Kept::InFile(path.to_string()),
             Ok(Err(error)) => Kept::NotWritten(format!("{path}: {error}")),
             Err(_) => Kept::NotWritten(format!("{path}: the disk has not answered yet")),
+        }
+    }
+
+    /// Leaves the file to the process that follows this one.
+    pub(crate) fn leave(&self) {
+        if let Some(desk) = &self.0 {
+            desk.task.abort();
         }
     }
 

@@ -1,6 +1,7 @@
 //! evenkeel, the program, as a library: what `main.rs` is a thin shell around, and what tests and fuzz targets call.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod admin;
 pub mod balancer;
 pub mod cli;
@@ -22,4 +23,5 @@ mod signals;
 mod span;
 mod state_file;
 mod table;
+mod upgrade;
 mod watch;

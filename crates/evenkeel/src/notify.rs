@@ -18,6 +18,11 @@ impl Supervisor {
         Self::at(std::env::var_os("NOTIFY_SOCKET"))
     }
 
+    /// One that is told nothing: another process speaks for the service.
+    pub(crate) fn nobody() -> Self {
+        Self::at(None)
+    }
+
     fn at(socket: Option<OsString>) -> Self {
         Self {
             socket: socket.filter(|socket| !socket.is_empty()),
@@ -27,6 +32,11 @@ impl Supervisor {
     /// The process accepts connections; `status` says more in words.
     pub(crate) fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
+    }
+
+    /// Another process is the service's main one from now on. It is asked about nothing more here.
+    pub(crate) fn main_process(&self, pid: u32) {
+        self.send(&format!("MAINPID={pid}"));
     }
 
     /// The process is ending.
@@ -93,6 +103,18 @@ mod tests {
         Supervisor::at(Some(format!("@{name}").into())).stopping("3 sessions");
 
         assert_eq!(received(&socket), "STOPPING=1\nSTATUS=3 sessions");
+    }
+
+    /// The next process is named by its id.
+    #[test]
+    fn the_next_process_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+
+        Supervisor::at(Some(path.into())).main_process(4712);
+
+        assert_eq!(received(&socket), "MAINPID=4712");
     }
 
     /// Without a supervisor, and with one that is gone, nothing happens.

@@ -13,6 +13,7 @@ use crate::config::{self, DEFAULT_PATH, Loaded};
 use crate::desk::VERSION;
 use crate::exit::Exit;
 use crate::lookout::Lookout;
+use crate::upgrade::endowment::Endowment;
 use crate::{descriptors, output, program_log};
 
 /// What `run` takes.
@@ -38,7 +39,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Exit {
 fn serve(loaded: Loaded, file: &Path, lookout: Lookout) -> Exit {
     program_log::start(loaded.log_level);
     let workers = loaded.settings.process.workers;
-    match Balancer::start(loaded.settings, lookout) {
+    let endowment = match Endowment::receive() {
+        Ok(endowment) => endowment,
+        Err(error) => {
+            return output::complain(&format!(
+                "cannot take over from the running process: {error}"
+            ));
+        }
+    };
+    match Balancer::start(loaded.settings, lookout, endowment) {
         Ok(balancer) => {
             descriptors::warn_if_few();
             announce(&balancer, file, workers);

@@ -13,6 +13,8 @@ pub(crate) enum Wish {
     Reload,
     /// USR1: the log files have been moved away.
     ReopenLogs,
+    /// USR2: let the program that lies at this one's path by now take over.
+    Upgrade,
 }
 
 /// The signals of this process, from the moment they are listened to: before that, they end it.
@@ -23,6 +25,7 @@ pub(crate) struct Signals {
     quit: Signal,
     hangup: Signal,
     user_defined: Signal,
+    other_user_defined: Signal,
 }
 
 impl Signals {
@@ -38,6 +41,7 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
             user_defined: signal(SignalKind::user_defined1())?,
+            other_user_defined: signal(SignalKind::user_defined2())?,
         })
     }
 
@@ -49,6 +53,7 @@ impl Signals {
             _ = self.quit.recv() => Wish::Stop,
             _ = self.hangup.recv() => Wish::Reload,
             _ = self.user_defined.recv() => Wish::ReopenLogs,
+            _ = self.other_user_defined.recv() => Wish::Upgrade,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The control socket: how `evenkeel status`, `route` and `stop` reach a running process.
+//! The control socket: how `evenkeel status`, `route`, `upgrade` and `stop` reach a running process.
 //!
 //! A Unix stream socket of mode 0600. One JSON object per line asks, one JSON object per line answers ([`protocol`]); what
 //! the answers say is in [`report`] and [`operator`]. [`socket`] makes sure that one process owns the path and that a dead one's leavings
@@ -14,3 +14,4 @@ pub mod report;
 mod reserve;
 pub mod server;
 pub mod socket;
+pub mod upgrade_report;

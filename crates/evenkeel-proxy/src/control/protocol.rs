@@ -8,12 +8,14 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::operator::{EndpointAct, EndpointAnswer, FailbackAnswer};
 use super::report::{RouteReport, StatusReport, StopReport};
+use super::upgrade_report::UpgradeReport;
 
 /// The version of the protocol. It changes when an old client could misunderstand an answer, not when a field is added.
 pub const VERSION: u32 = 1;
@@ -50,6 +52,14 @@ pub enum Request {
         /// The cluster's name.
         cluster: String,
     },
+    /// Let another program take over. Answered by an [`UpgradeReport`] when it serves, or has failed to.
+    Upgrade {
+        /// Its path; otherwise whatever lies at the running one's path by now.
+        #[serde(default)]
+        binary: Option<PathBuf>,
+        /// How long it may take until it serves.
+        wait_ms: u64,
+    },
     /// End. Answered by a [`StopReport`] before it is done.
     Stop {
         /// How.
@@ -79,6 +89,8 @@ pub enum Answer {
     Endpoint(EndpointAnswer),
     /// To [`Request::Failback`].
     Failback(FailbackAnswer),
+    /// To [`Request::Upgrade`].
+    Upgrade(UpgradeReport),
     /// To [`Request::Stop`].
     Stop(StopReport),
 }

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::unix::net::UnixListener as StdListener;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,24 +39,34 @@ pub trait ControlHandler: Send + Sync {
     fn answer(&self, request: Request) -> Answering;
 }
 
-/// Serves the socket until it is dropped; then its connections are closed with it.
+/// Serves the socket until it is dropped; then its connections are closed with it. When `left` comes to an end, the socket is
+/// somebody else's: it is closed, and this ends with the last connection.
 ///
 /// # Errors
 ///
-/// The socket cannot be registered with the runtime. Once it serves, it does not end.
-pub async fn serve(listener: StdListener, handler: Arc<dyn ControlHandler>) -> io::Result<()> {
+/// The socket cannot be registered with the runtime.
+pub async fn serve(
+    listener: StdListener,
+    handler: Arc<dyn ControlHandler>,
+    left: impl Future<Output = ()>,
+) -> io::Result<()> {
     let listener = UnixListener::from_std(listener)?;
     let mut door = Door::new(listener)?;
     let mut connections = JoinSet::new();
+    let mut left = pin!(left);
     loop {
         let may_accept = connections.len() < CONNECTIONS_MAX;
         tokio::select! {
+            () = &mut left => break,
             Some(ended) = connections.join_next() => door.closed(ended),
             stream = door.accept(), if may_accept => {
                 connections.spawn(serve_connection(stream, Arc::clone(&handler)));
             }
         }
     }
+    drop(door);
+    while connections.join_next().await.is_some() {}
+    Ok(())
 }
 
 /// Where connections come in, also when sessions have taken every descriptor.
@@ -174,7 +184,7 @@ async fn write_answer(
 
 #[cfg(test)]
 mod tests {
-    use std::future::ready;
+    use std::future::{pending, ready};
     use std::io::{BufRead, BufReader as StdReader, Read, Write};
     use std::net::Shutdown;
     use std::os::unix::net::UnixStream as StdStream;
@@ -230,7 +240,7 @@ mod tests {
             runtime.block_on(async {
                 let listener = socket.listener().unwrap();
                 tokio::select! {
-                    served = serve(listener, Arc::new(Parrot)) => panic!("ended: {served:?}"),
+                    served = serve(listener, Arc::new(Parrot), pending()) => panic!("ended: {served:?}"),
                     _ = is_done => {}
                 }
             });

@@ -14,7 +14,7 @@ use crate::settings::{
     Check, ExpectAt, MysqlCheck, ProbeSettings, ProbeTarget, SendExpectCheck, Settings, sample,
 };
 use crate::telemetry::record::SessionRecord;
-use crate::{Proxy, SessionSink};
+use crate::{Inheritance, Proxy, SessionSink};
 
 /// Far longer than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -38,7 +38,10 @@ struct World {
 
 fn world(address: SocketAddr, endpoints: usize, check: Check, timeout: Duration) -> World {
     let settings = settings(address, endpoints, check, timeout);
-    let proxy = Arc::new(Proxy::prepare(settings, Arc::default(), Arc::new(Nobody)).unwrap());
+    let inheritance = Inheritance::default();
+    let directory = Arc::default();
+    let proxy = Proxy::prepare(inheritance, settings, directory, Arc::new(Nobody)).unwrap();
+    let proxy = Arc::new(proxy);
     World {
         prober: Prober::new(Arc::clone(&proxy)),
         proxy,

@@ -6,6 +6,7 @@ mod admitting;
 mod bulk;
 mod closing;
 mod failing;
+mod handing_over;
 mod limits;
 mod placing;
 mod reloading;

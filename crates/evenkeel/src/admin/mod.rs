@@ -9,16 +9,15 @@ mod pages;
 mod server;
 
 use std::io;
-use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
 
 use evenkeel_core::units::Address;
 use evenkeel_proxy::settings::AdminSettings;
-use evenkeel_proxy::{Listener, PathError, Sharing, StreamOptions};
+use evenkeel_proxy::{Inheritance, Inherited, Listener, PathError, Sharing, StreamOptions};
 use thiserror::Error;
 
 pub(crate) use pages::Pages;
-use server::Doors;
+pub(crate) use server::{Doors, serve};
 
 /// Who may connect, where it listens on a Unix socket: the process's own user and group.
 const PERMISSIONS: u32 = 0o660;
@@ -41,16 +40,37 @@ pub struct AdminError {
 }
 
 impl AdminListener {
-    /// Takes the address.
+    /// Takes the address, with the socket that this process was given for it, if it was.
     ///
     /// # Errors
     ///
     /// Somebody else has it, or the kernel refuses it.
-    pub(crate) fn bind(settings: &AdminSettings) -> Result<Self, AdminError> {
-        bind(&settings.bind).map_err(|source| AdminError {
+    pub(crate) fn open(
+        settings: &AdminSettings,
+        inheritance: &mut Inheritance,
+    ) -> Result<Self, AdminError> {
+        let opened = match inheritance.take(&settings.bind) {
+            Some(socket) => adopt(socket, &settings.bind),
+            None => bind(&settings.bind),
+        };
+        opened.map_err(|source| AdminError {
             address: settings.bind.clone(),
             source,
         })
+    }
+
+    /// A descriptor for the process that is to follow this one.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.listener.as_fd().try_clone_to_owned()
+    }
+
+    /// The address is another process's from now on.
+    pub(crate) fn leave(mut self) {
+        self.listener.leave_file();
     }
 
     /// Where it really listens: the port is the kernel's choice if 0 was asked for.
@@ -58,21 +78,25 @@ impl AdminListener {
         &self.address
     }
 
-    /// Answers until this is dropped, connections included. Needs the control plane's runtime.
+    /// Where clients come in. Needs the control plane's runtime.
     ///
     /// # Errors
     ///
     /// The runtime cannot watch the socket.
-    pub(crate) async fn serve(self, pages: Arc<Pages>) -> io::Result<()> {
-        // What is kept removes a Unix socket's file at the end.
-        let socket = self.listener.as_fd().try_clone_to_owned()?;
-        let doors = match self.address {
+    pub(crate) fn doors(&self) -> io::Result<Doors> {
+        let socket = self.duplicate()?;
+        Ok(match self.address {
             Address::Ip(_) => Doors::Tcp(tokio::net::TcpListener::from_std(socket.into())?),
             Address::Unix(_) => Doors::Unix(tokio::net::UnixListener::from_std(socket.into())?),
-        };
-        server::serve(&doors, &pages).await;
-        Ok(())
+        })
     }
+}
+
+fn adopt(socket: Inherited, address: &Address) -> io::Result<AdminListener> {
+    Ok(AdminListener {
+        listener: Listener::adopt(socket, StreamOptions::default())?,
+        address: address.clone(),
+    })
 }
 
 fn bind(address: &Address) -> io::Result<AdminListener> {

@@ -34,13 +34,13 @@ const HEAD_FIELDS_MAX: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where clients come in.
-pub(super) enum Doors {
+pub(crate) enum Doors {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// Accepts and answers, for ever.
-pub(super) async fn serve(doors: &Doors, pages: &Arc<Pages>) {
+/// Accepts and answers, until this is dropped, connections included.
+pub(crate) async fn serve(doors: &Doors, pages: &Arc<Pages>) {
     let mut connections = Connections::default();
     loop {
         let accepted = match doors {

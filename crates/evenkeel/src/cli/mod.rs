@@ -9,6 +9,7 @@ pub mod route;
 pub mod running;
 pub mod status;
 pub mod stop;
+pub mod upgrade;
 
 use std::net::SocketAddr;
 
@@ -28,6 +29,7 @@ use init::{InitArguments, init};
 use route::{RouteArguments, route};
 use status::{StatusArguments, status};
 use stop::{StopArguments, stop};
+use upgrade::{UpgradeArguments, upgrade};
 
 pub use check::complain as complain_about;
 
@@ -59,6 +61,8 @@ enum Command {
     Endpoint(EndpointArguments),
     /// Give the work back to a cluster's primaries, where backups keep it until told
     Failback(FailbackArguments),
+    /// Let a new program take over from the running one without losing a connection
+    Upgrade(UpgradeArguments),
     /// End the running balancer, and wait until it has ended
     Stop(StopArguments),
     /// Print the configuration's schema, or a configuration with every default filled in
@@ -113,6 +117,7 @@ fn carry_out(command: Command) -> Exit {
         Command::Route(arguments) => route(&arguments),
         Command::Endpoint(arguments) => endpoint(&arguments),
         Command::Failback(arguments) => failback(&arguments),
+        Command::Upgrade(arguments) => upgrade(&arguments),
         Command::Stop(arguments) => stop(&arguments),
         Command::Config(arguments) => config(&arguments),
         Command::Completions(arguments) => completions(&arguments, Cli::command()),

@@ -16,6 +16,7 @@ use crate::example_service::ExampleService;
 use crate::exit::Exit;
 use crate::lookout::Lookout;
 use crate::output;
+use crate::upgrade::endowment::Endowment;
 
 /// Services, balancer and the folder of its control socket.
 pub(super) struct Stage {
@@ -64,7 +65,7 @@ impl Stage {
             configuration([&a, &b, &c].map(ExampleService::address), &control_socket);
         let Loaded { settings, .. } = config::parse_text("demo.toml", &configuration)
             .map_err(|_| StageError::Configuration)?;
-        let balancer = Balancer::start(settings, lookout)?;
+        let balancer = Balancer::start(settings, lookout, Endowment::default())?;
         let listeners = balancer.listeners();
         let address = listeners
             .first()

@@ -1,0 +1,85 @@
+//! What a running proxy does for the process that is to follow it: it lends its sockets, keeps still meanwhile, and leaves.
+//!
+//! Both processes accept from the same sockets until one stops, so nobody who connects is ever left waiting in vain. The other
+//! process is not known here.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use evenkeel_reactor::Mail;
+
+use crate::proxy::Proxy;
+use crate::reload::{ReloadError, WORKERS_PATIENCE};
+use crate::worker::Instruction;
+
+/// No reload can begin while this lives.
+pub struct Stillness(Arc<Proxy>);
+
+impl Drop for Stillness {
+    fn drop(&mut self) {
+        self.0.reloading.store(false, Ordering::Release);
+    }
+}
+
+impl Proxy {
+    /// Keeps reloads off: what another process is given must stay what is in force.
+    ///
+    /// # Errors
+    ///
+    /// A reload is under way, or the proxy is stopping.
+    pub fn keep_still(self: &Arc<Self>) -> Result<Stillness, ReloadError> {
+        if self.is_stopping() {
+            return Err(ReloadError::Stopping);
+        }
+        if self.reloading.swap(true, Ordering::Acquire) {
+            return Err(ReloadError::Underway);
+        }
+        Ok(Stillness(Arc::clone(self)))
+    }
+
+    /// Duplicates of all listening sockets, with the names of their listeners. Blocks for a turn of the workers' loops: not for a
+    /// worker's thread.
+    ///
+    /// # Errors
+    ///
+    /// A worker has no descriptor left, or does not answer.
+    pub fn lend(&self) -> io::Result<Vec<(Arc<str>, OwnedFd)>> {
+        let mut sockets = Vec::new();
+        for (number, socket) in self.lent()? {
+            let present = self.present.load();
+            let mut listeners = present.listeners.iter();
+            let listener = listeners.find(|listener| listener.number == number);
+            // One that a reload has closed meanwhile is nobody's.
+            let name = listener.map(|listener| Arc::clone(&listener.settings.name));
+            sockets.extend(name.map(|name| (name, socket)));
+        }
+        Ok(sockets)
+    }
+
+    /// Accepts nothing more, and leaves the addresses to whoever the sockets were lent to; sessions may finish, as in
+    /// [`Proxy::drain`].
+    pub fn hand_over(&self) {
+        self.begin_to_stop(|| Instruction::HandOver);
+    }
+
+    fn lent(&self) -> io::Result<Vec<(u32, OwnedFd)>> {
+        let (sender, receiver) = sync_channel(self.workers());
+        for worker in 0..self.workers() {
+            let instruction = Mail::Worker(Instruction::Lend(sender.clone()));
+            let posted = self.crew.mailbox(worker).post(instruction);
+            posted.map_err(|_| io::Error::other("a worker has ended"))?;
+        }
+        let deadline = Instant::now() + WORKERS_PATIENCE;
+        let mut sockets = Vec::new();
+        for _ in 0..self.workers() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let lent = receiver.recv_timeout(left);
+            sockets.extend(lent.map_err(|_| io::Error::other("a worker does not answer"))??);
+        }
+        Ok(sockets)
+    }
+}
