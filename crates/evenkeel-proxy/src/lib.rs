@@ -20,6 +20,7 @@ mod proxy;
 mod pulse;
 mod reload;
 mod route;
+mod senders;
 mod session;
 pub mod settings;
 mod start_error;
@@ -38,6 +39,7 @@ pub use pauses::{PauseCause, PauseStatus};
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus};
 pub use pulse::WorkerPulse;
 pub use reload::ReloadError;
+pub use senders::{Network, NotANetwork, Sender};
 pub use start_error::StartError;
 
 use telemetry::record::SessionRecord;

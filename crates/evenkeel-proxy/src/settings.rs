@@ -14,12 +14,14 @@ use std::time::Duration;
 use evenkeel_core::ClusterSpec;
 use evenkeel_core::units::{Address, Weight};
 pub use evenkeel_reactor::Splice;
+pub use evenkeel_wire::proxy_protocol::Version as ProxyVersion;
 pub use probe::{
     Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, OnDown, ProbeSettings, ProbeTarget,
     RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
 };
 
 use crate::discovery::Question;
+use crate::senders::Sender;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -159,6 +161,8 @@ pub struct ListenerSettings {
     pub to: Arc<str>,
     /// The most sessions at one time; further clients wait in the backlog. `None` is no limit.
     pub max_connections: Option<NonZeroU32>,
+    /// Who must begin with a PROXY header and is believed; `None` is nobody.
+    pub proxy_protocol: Option<Arc<[Sender]>>,
     /// How long a client may take for what.
     pub timeouts: ListenerTimeouts,
     /// Whether what moves in bulk is spliced.
@@ -206,6 +210,8 @@ pub struct ClusterSettings {
     pub names: Vec<NamedEndpoints>,
     /// What the balancer `hash` hashes; `None` for every other balancer.
     pub key: Option<KeySource>,
+    /// Which PROXY header each connection to an endpoint begins with; `None` is none.
+    pub proxy_protocol: Option<ProxyVersion>,
     /// How long a connection attempt may take.
     pub connect_timeout: Duration,
     /// How long a session may wait for a free slot when every usable endpoint is at its `max_connections`.

@@ -242,6 +242,27 @@ impl Pump {
         }
     }
 
+    /// Forgets the first bytes that were gathered, as if they had never come. None may have been written.
+    pub fn leave_out(&mut self, count: usize) {
+        debug_assert!(self.moved == 0, "what is written cannot be left out");
+        let count = count.min(self.bytes.len());
+        self.bytes.drain(..count);
+        self.received -= count as u64;
+    }
+
+    /// Writes bytes of our own and, in the same call, what is kept behind them. Returns how much was written of both together; only
+    /// what is kept counts as moved.
+    pub fn flush_behind(&mut self, header: &[u8], to: &mut Stream) -> Sent {
+        let sent = to.send(&[header, self.unsent()].concat());
+        if let Sent::Bytes(count) = sent {
+            let moved = count.saturating_sub(header.len());
+            self.sent += moved;
+            self.moved += moved as u64;
+            self.forget_sent();
+        }
+        sent
+    }
+
     /// Puts bytes of our own behind what is to be written.
     pub fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);

@@ -365,6 +365,11 @@ impl Stream {
         }
     }
 
+    /// The address at this machine's end; `None` for a Unix socket.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        net::getsockname(&self.descriptor).ok()?.try_into().ok()
+    }
+
     /// Whether it is connected to itself. TCP allows that: where nobody listens on a port of this machine that the kernel also
     /// hands out to whoever connects, it may happen to be handed out to this very connection.
     pub fn is_connected_to_itself(&self, remote: SocketAddr) -> bool {

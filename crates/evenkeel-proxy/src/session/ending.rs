@@ -199,7 +199,7 @@ impl Session {
                 }
             }
             // Dropping a ticket leaves the queue, dropping a lease gives it back.
-            State::Queued(_) | State::BackingOff { .. } | State::Preread | State::Placing => {}
+            State::Queued(_) | State::BackingOff { .. } | State::Preread(_) | State::Placing => {}
         }
     }
 

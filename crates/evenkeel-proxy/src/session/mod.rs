@@ -18,6 +18,7 @@
 //! their file. Which endpoint is chosen is `evenkeel-core`'s decision, how bytes are moved the reactor's business.
 
 mod ending;
+mod header;
 mod preread;
 mod record;
 mod relay;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use evenkeel_core::units::Time;
 use evenkeel_core::{Lease, Ticket};
 use evenkeel_reactor::{Fate, Key, Origin, Pump, Readiness, Stream, Tag};
+use evenkeel_wire::proxy_protocol::Header;
 
 use crate::crew::{Arrival, Place};
 use crate::listener::Counted;
@@ -48,7 +50,10 @@ const DOWNSTREAM: Tag = 0;
 /// One client's connection.
 pub(crate) struct Session {
     key: Key,
-    client: Origin,
+    /// Who connected.
+    peer: Origin,
+    /// Whom it connected for, where it is trusted to say so. Rare and large, so not kept within.
+    announced: Option<Box<Header>>,
     placement: Placement,
     downstream: Stream,
     /// From the client to the endpoint. It outlives a try, so that another one can be given the same bytes.
@@ -74,7 +79,7 @@ enum State {
     /// Nothing: it is being decided where to go on. Never seen between two turns.
     Placing,
     /// For the client's first bytes.
-    Preread,
+    Preread(Preread),
     /// For a free slot.
     Queued(#[expect(dead_code, reason = "held: dropping it leaves the queue")] Ticket),
     /// For a while, before it tries an endpoint again that has failed it.
@@ -87,6 +92,15 @@ enum State {
     Lingering(Box<Linger>),
 }
 
+/// Which of the client's first bytes are waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Preread {
+    /// A PROXY header.
+    Header,
+    /// Its own.
+    FirstBytes,
+}
+
 impl Session {
     /// A session for an accepted stream, which is watched from now on.
     ///
@@ -97,16 +111,17 @@ impl Session {
         let now = work.now();
         let Arrival {
             stream: downstream,
-            origin: client,
+            origin: peer,
             listener,
             place,
         } = arrival;
         work.turn.watch(&downstream, key, DOWNSTREAM)?;
-        let placement = listener.route.place_unread(client);
+        let placement = listener.route.place_unread(peer);
         let replay_max = placement.tier.settings.replay;
         Ok(Self {
             key,
-            client,
+            peer,
+            announced: None,
             placement,
             downstream,
             up: Pump::new(replay_max, listener.settings.splice),
@@ -124,8 +139,11 @@ impl Session {
 
     /// Begins: straight on to an endpoint, unless the client's first bytes must be seen.
     pub(crate) fn begin(&mut self, work: &mut Work<'_, '_>) -> Fate {
-        let fate = if self.needs_preread() {
-            self.enter(State::Preread, work.now());
+        let fate = if self.awaits_header() {
+            self.enter(State::Preread(Preread::Header), work.now());
+            Fate::Keep
+        } else if self.needs_preread() {
+            self.enter(State::Preread(Preread::FirstBytes), work.now());
             Fate::Keep
         } else {
             self.seek(work)
@@ -151,7 +169,8 @@ impl Session {
     /// Goes on as far as it can now.
     pub(crate) fn resume(&mut self, work: &mut Work<'_, '_>) -> Fate {
         let fate = match self.state {
-            State::Preread => self.preread(work),
+            State::Preread(Preread::Header) => self.read_header(work),
+            State::Preread(Preread::FirstBytes) => self.preread(work),
             State::Relaying(_) => self.relay(work),
             State::Lingering(_) => self.linger(work),
             State::Placing | State::Queued(_) | State::BackingOff { .. } | State::Connecting(_)
@@ -233,7 +252,7 @@ impl Session {
         let settings = &self.placement.tier.settings;
         match &self.state {
             State::Placing => Time::NEVER,
-            State::Preread => self.since.after(self.listener.settings.timeouts.preread),
+            State::Preread(_) => self.since.after(self.listener.settings.timeouts.preread),
             State::Queued(_) => self.since.after(settings.queue_timeout),
             State::BackingOff { pause, .. } => self.since.after(*pause),
             State::Connecting(_) => self.since.after(settings.connect_timeout),
@@ -245,7 +264,8 @@ impl Session {
     fn time_out(&mut self, work: &mut Work<'_, '_>) -> Fate {
         match &self.state {
             State::Placing => Fate::Keep,
-            State::Preread => self.turn_away(Reason::PrereadTimeout, work),
+            State::Preread(Preread::Header) => self.header_missing(work),
+            State::Preread(Preread::FirstBytes) => self.turn_away(Reason::PrereadTimeout, work),
             State::Queued(_) => {
                 self.note_time_queued(work.now());
                 self.give_up(Reason::QueueTimeout, work)
@@ -269,7 +289,9 @@ impl Session {
             State::Connecting(attempt) => Some(attempt),
             State::Relaying(relay) => Some(&mut relay.attempt),
             State::Lingering(linger) => linger.attempt.as_mut(),
-            State::Placing | State::Preread | State::Queued(_) | State::BackingOff { .. } => None,
+            State::Placing | State::Preread(_) | State::Queued(_) | State::BackingOff { .. } => {
+                None
+            }
         };
         attempt
             .filter(|attempt| attempt.tag == tag)

@@ -62,7 +62,7 @@ impl Session {
             Judgement::More => Fate::Keep,
             Judgement::Empty => self.turn_away(Reason::EmptyRequest, work),
             Judgement::Enough => {
-                self.placement = self.listener.route.place(self.client, self.up.unsent());
+                self.placement = self.listener.route.place(self.client(), self.up.unsent());
                 self.seek(work)
             }
         }

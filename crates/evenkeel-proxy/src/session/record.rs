@@ -58,7 +58,8 @@ impl Session {
         SessionRecord {
             listener: Arc::clone(&self.listener.settings.name),
             cluster: Arc::clone(self.placement.tier.name()),
-            client: self.client,
+            client: self.client(),
+            peer: self.announced.as_ref().map(|_| self.peer),
             endpoint: self.trail.endpoint.clone(),
             attempts: self.tries.count(),
             bytes_up: self.up.moved(),

@@ -251,7 +251,7 @@ impl Session {
         self.up.has_source_ended() || self.down.has_source_ended()
     }
 
-    fn note_movement(&mut self, now: Time) {
+    pub(super) fn note_movement(&mut self, now: Time) {
         self.moved_at = now;
         let State::Relaying(relay) = &mut self.state else {
             return;

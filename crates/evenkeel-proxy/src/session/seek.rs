@@ -10,7 +10,6 @@ use evenkeel_core::{
 };
 use evenkeel_reactor::{Fate, Fault, Pump, Tag};
 
-use super::relay::Relay;
 use super::{Session, State};
 use crate::telemetry::reason::Reason;
 use crate::upstream::{Attempt, ConnectError, failure_of};
@@ -183,14 +182,14 @@ impl Session {
         let now = work.now();
         self.trail.connected(now);
         self.moved_at = now;
-        let relay = Relay::begin(attempt, self.guard_at(now));
-        self.enter(State::Relaying(relay), now);
-        self.relay(work)
+        self.introduce(attempt, work)
     }
 
-    fn connect_failed(&mut self, fault: Fault, work: &mut Work<'_, '_>) -> Fate {
-        let State::Connecting(attempt) = self.leave() else {
-            return Fate::Keep;
+    pub(super) fn connect_failed(&mut self, fault: Fault, work: &mut Work<'_, '_>) -> Fate {
+        let attempt = match self.leave() {
+            State::Connecting(attempt) => attempt,
+            State::Relaying(relay) => relay.attempt,
+            _ => return Fate::Keep,
         };
         let outcome = failure_of(fault).map_or(Outcome::Abandoned, Outcome::Failed);
         attempt.abort(outcome, work.now());

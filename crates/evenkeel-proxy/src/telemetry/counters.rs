@@ -259,6 +259,7 @@ mod tests {
             listener: Arc::from("front"),
             cluster: Arc::from("web"),
             client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
+            peer: None,
             endpoint: endpoint.map(Arc::from),
             attempts: 2,
             bytes_up: 10,

@@ -33,10 +33,11 @@ pub(super) fn append_line(
 fn append_text(ended: Timestamp, record: &SessionRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
     writeln!(
         out,
-        "time={ended:.6} listener={} client={} cluster={} endpoint={} attempts={} bytes_up={} bytes_down={} \
+        "time={ended:.6} listener={} client={} peer={} cluster={} endpoint={} attempts={} bytes_up={} bytes_down={} \
          queued_ms={} connect_ms={} first_byte_ms={} total_ms={} reason={}",
         Word(&record.listener),
         record.client,
+        OrDash(record.peer),
         Word(&record.cluster),
         OrDash(record.endpoint.as_deref().map(Word)),
         record.attempts,
@@ -60,6 +61,7 @@ struct JsonLine<'a> {
     time: String,
     listener: &'a str,
     client: String,
+    peer: Option<String>,
     cluster: &'a str,
     endpoint: Option<&'a str>,
     attempts: u32,
@@ -78,6 +80,7 @@ impl<'a> JsonLine<'a> {
             time: format!("{ended:.6}"),
             listener: &record.listener,
             client: record.client.to_string(),
+            peer: record.peer.map(|peer| peer.to_string()),
             cluster: &record.cluster,
             endpoint: record.endpoint.as_deref(),
             attempts: record.attempts,
@@ -165,6 +168,7 @@ mod tests {
             listener: Arc::from("mysql"),
             cluster: Arc::from("databases"),
             client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
+            peer: None,
             endpoint: Some(Arc::from("db1")),
             attempts: 2,
             bytes_up: 1_204,
@@ -189,7 +193,7 @@ mod tests {
     fn a_served_session_as_text() {
         assert_eq!(
             line(LogFormat::Text, &served()),
-            "time=2026-03-01T08:30:00.500000Z listener=mysql client=192.0.2.7:50312 cluster=databases endpoint=db1 \
+            "time=2026-03-01T08:30:00.500000Z listener=mysql client=192.0.2.7:50312 peer=- cluster=databases endpoint=db1 \
              attempts=2 bytes_up=1204 bytes_down=88213 queued_ms=0.000 connect_ms=2.031 first_byte_ms=3.500 \
              total_ms=1234.567 reason=done\n"
         );
@@ -201,7 +205,7 @@ mod tests {
         assert_eq!(
             line(LogFormat::Json, &served()),
             concat!(
-                r#"{"time":"2026-03-01T08:30:00.500000Z","listener":"mysql","client":"192.0.2.7:50312","#,
+                r#"{"time":"2026-03-01T08:30:00.500000Z","listener":"mysql","client":"192.0.2.7:50312","peer":null,"#,
                 r#""cluster":"databases","endpoint":"db1","attempts":2,"bytes_up":1204,"bytes_down":88213,"#,
                 r#""queued_ms":0.0,"connect_ms":2.031,"first_byte_ms":3.5,"total_ms":1234.567,"reason":"done"}"#,
                 "\n"

@@ -62,6 +62,8 @@ reasons! {
     EmptyRequest = "empty_request",
     /// The client's first bytes did not come within the preread timeout.
     PrereadTimeout = "preread_timeout",
+    /// A trusted sender began with no PROXY header, or with a malformed one.
+    ProxyProtocolError = "proxy_protocol_error",
     /// A limit of this process was reached.
     Limit = "limit",
     /// The stop deadline passed while the session still ran.

@@ -14,8 +14,10 @@ pub struct SessionRecord {
     pub listener: Arc<str>,
     /// The cluster's name.
     pub cluster: Arc<str>,
-    /// Who connected.
+    /// Whom the session is for.
     pub client: Origin,
+    /// Who connected, if it was a proxy that announced the client.
+    pub peer: Option<Origin>,
     /// The endpoint that served it, or was tried last; `None` if there never was one.
     pub endpoint: Option<Arc<str>>,
     /// Endpoints tried.

@@ -8,7 +8,7 @@ use evenkeel_core::{Balance, Cluster};
 use evenkeel_reactor::Origin;
 
 use crate::route::Facts;
-use crate::settings::{ClusterSettings, KeySource};
+use crate::settings::{ClusterSettings, KeySource, ProxyVersion};
 
 /// One cluster as one reload left it, shared by all workers. The cluster itself lives on from reload to reload.
 pub(crate) struct BalanceTier {
@@ -23,6 +23,7 @@ pub(crate) struct TierSettings {
     pub(crate) name: Arc<str>,
     balance: Balance,
     key: Option<KeySource>,
+    pub(crate) proxy_protocol: Option<ProxyVersion>,
     pub(crate) connect_timeout: Duration,
     pub(crate) queue_timeout: Duration,
     pub(crate) first_byte_timeout: Option<Duration>,
@@ -36,6 +37,7 @@ impl From<&ClusterSettings> for TierSettings {
             name: Arc::clone(&settings.spec.name),
             balance: settings.spec.balance,
             key: settings.key,
+            proxy_protocol: settings.proxy_protocol,
             connect_timeout: settings.connect_timeout,
             queue_timeout: settings.queue_timeout,
             first_byte_timeout: settings.first_byte_timeout,

@@ -3,6 +3,7 @@
 //! The program around it is tested end to end elsewhere. Every wait has a deadline that only a fault reaches.
 
 mod admitting;
+mod announcing;
 mod bulk;
 mod closing;
 mod failing;

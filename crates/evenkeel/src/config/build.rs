@@ -27,7 +27,7 @@ use super::file::{
 use super::read::Choice;
 use super::surroundings::Surroundings;
 use super::values::WordOrPath;
-use super::words::{BalanceName, LogLevel};
+use super::words::{BalanceName, HeaderName, LogLevel};
 
 pub(super) use health::probe_every;
 
@@ -142,6 +142,10 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
         to: name(written.to.as_ref()?),
         max_connections: most(&written.max_connections),
         timeouts: listener_timeouts(&written.timeouts, defaults),
+        proxy_protocol: written
+            .proxy_protocol
+            .as_ref()
+            .map(|senders| Arc::from(senders.value.as_slice())),
         splice: or(&written.splice, Splice::default()),
         failure_reply: written.failure_reply.as_ref().map(failure_reply),
         empty_reply: written
@@ -190,6 +194,7 @@ fn cluster(written: &Cluster, defaults: &Timeouts, folder: &Path) -> Option<Clus
         first_byte_timeout: limit(&[&own.first_byte, &defaults.first_byte], None),
         attempts: count(&written.attempts, ATTEMPTS),
         replay: limit(&[&written.replay], None).map_or(0, whole),
+        proxy_protocol: or(&written.proxy_protocol, HeaderName::Off).into(),
     })
 }
 

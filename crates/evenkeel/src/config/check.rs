@@ -7,6 +7,7 @@ mod health;
 use std::collections::{HashMap, HashSet};
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::{leads_back, overlap};
 use evenkeel_proxy::settings::DnsSettings;
 
@@ -39,6 +40,7 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
     check_binds(file, problems);
     for listener in &file.listeners {
         check_permissions(listener, problems);
+        check_senders(listener, problems);
     }
     check_circles(file, problems);
     check_refresh(&file.dns, problems);
@@ -167,6 +169,28 @@ fn check_permissions(listener: &Listener, problems: &Problems) {
         let problem = problem.related(&bind.span, "has no file");
         problems.report(problem.help("leave it out, or listen on \"unix:/path\""));
     }
+}
+
+/// Clients of a Unix socket have no address, and all others have one.
+fn check_senders(listener: &Listener, problems: &Problems) {
+    let (Some(senders), Some(bind)) = (&listener.proxy_protocol, &listener.bind) else {
+        return;
+    };
+    let is_unix = bind.value.ip().is_none();
+    let may_come = |sender: &Sender| matches!(sender, Sender::Unix) == is_unix;
+    if senders.value.is_empty() || senders.value.iter().any(may_come) {
+        return;
+    }
+    let problem = Problem::at(
+        &senders.span,
+        "nobody on this list can connect to this listener",
+    );
+    let problem = problem.related(&bind.span, "where it listens");
+    problems.report(problem.help(if is_unix {
+        "write \"unix\": the clients of a Unix socket have no address"
+    } else {
+        "write networks: \"unix\" stands for the clients of a Unix socket"
+    }));
 }
 
 fn port(address: &Address) -> Option<u16> {

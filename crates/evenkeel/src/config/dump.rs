@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Balance, EjectionPolicy, EndpointSpec};
+use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::Question;
 use evenkeel_proxy::settings::{
     AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
@@ -18,7 +19,7 @@ use evenkeel_proxy::settings::{
 
 use super::Loaded;
 use super::units::{print_duration, print_percent, print_permissions, print_size};
-use super::words::{BalanceName, LogLevel, Protocol, Words};
+use super::words::{BalanceName, HeaderName, LogLevel, Protocol, Words};
 
 /// The complete configuration as TOML.
 pub fn dump(loaded: &Loaded) -> String {
@@ -124,12 +125,24 @@ fn listener(listener: &ListenerSettings) -> TableText {
         .line("to", quoted(&listener.to))
         .optional("max_connections", most(listener.max_connections))
         .line("timeouts", timeouts)
+        .optional(
+            "proxy_protocol",
+            listener.proxy_protocol.as_deref().map(senders),
+        )
         .line("splice", word(listener.splice))
         .optional(
             "failure_reply",
             listener.failure_reply.as_ref().map(failure_reply),
         )
         .optional("empty_reply", listener.empty_reply.as_deref().map(bytes))
+}
+
+fn senders(senders: &[Sender]) -> String {
+    let quoted: Vec<String> = senders
+        .iter()
+        .map(|sender| quoted(&sender.to_string()))
+        .collect();
+    inline(&[("from", format!("[{}]", quoted.join(", ")))])
 }
 
 /// Refused for anything but a Unix socket, so printed only there.
@@ -169,6 +182,10 @@ fn cluster(cluster: &ClusterSettings) -> TableText {
             } else {
                 quoted(&print_size(cluster.replay as u64))
             },
+        )
+        .line(
+            "proxy_protocol",
+            word(HeaderName::from(cluster.proxy_protocol)),
         )
         .line(
             "slow_start",

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use evenkeel_core::units::Address;
 use evenkeel_core::{Failback, WhenNone};
+use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::{DnsName, Family};
 use evenkeel_proxy::settings::{KeySource, LogFormat, OnDown, Splice};
 use toml::de::DeTable;
@@ -20,7 +21,7 @@ use super::keys::Table;
 use super::read::{Choice, Item, NamedTable, TableReader, WordOrTable};
 use super::tables::{INCLUDED, ROOT};
 use super::values::WordOrPath;
-use super::words::{BalanceName, LogLevel, Protocol};
+use super::words::{BalanceName, HeaderName, LogLevel, Protocol};
 
 pub(super) use health::Health;
 
@@ -107,6 +108,7 @@ pub(super) struct Listener {
     pub(super) to: Maybe<String>,
     pub(super) max_connections: Maybe<u64>,
     pub(super) timeouts: Timeouts,
+    pub(super) proxy_protocol: Maybe<Vec<Sender>>,
     pub(super) splice: Maybe<Splice>,
     pub(super) failure_reply: Option<Reply>,
     pub(super) empty_reply: Maybe<String>,
@@ -131,6 +133,7 @@ pub(super) struct Cluster {
     pub(super) queue_max: Maybe<u64>,
     pub(super) attempts: Maybe<u64>,
     pub(super) replay: MaybeLimit<u64>,
+    pub(super) proxy_protocol: Maybe<HeaderName>,
     pub(super) slow_start: MaybeLimit<Duration>,
     pub(super) ejection: Option<Ejection>,
     pub(super) trials: Trials,
@@ -319,6 +322,9 @@ impl Listener {
             to: table.string("to"),
             max_connections: table.whole("max_connections"),
             timeouts: Timeouts::inside(&table),
+            proxy_protocol: table
+                .table("proxy_protocol")
+                .and_then(|senders| senders.senders("from")),
             splice: table.word("splice"),
             failure_reply: table.word_or_table("failure_reply").and_then(Reply::read),
             empty_reply: table.text("empty_reply"),
@@ -356,6 +362,7 @@ impl Cluster {
             queue_max: table.whole("queue_max"),
             attempts: table.whole("attempts"),
             replay: table.size("replay"),
+            proxy_protocol: table.word("proxy_protocol"),
             slow_start: table.duration("slow_start"),
             ejection: table.word_or_table("ejection").map(Ejection::read),
             trials: table

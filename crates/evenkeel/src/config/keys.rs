@@ -101,6 +101,8 @@ pub(super) enum Form {
         bytes_max: usize,
     },
     Patterns,
+    /// A list of networks, and a word for Unix clients.
+    Senders,
     /// A list whose items are addresses or tables.
     Endpoints(&'static Table),
     /// One of the words, or a table.
@@ -181,6 +183,7 @@ impl Form {
             Self::File { .. } => "a path".to_owned(),
             Self::Permissions => "octal digits from \"0000\" to \"0777\"".to_owned(),
             Self::Patterns => "a list of paths".to_owned(),
+            Self::Senders => "a list of networks such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Endpoints(_) => "a list of addresses or tables".to_owned(),
             Self::WordOrTable { word, .. } => format!("\"{word}\" or a table"),
             Self::Table(_) => "a table".to_owned(),

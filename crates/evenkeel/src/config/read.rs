@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::DnsName;
 use evenkeel_proxy::settings::StatusRange;
 use toml::Spanned;
@@ -19,7 +20,7 @@ use super::endpoint_address::EndpointAddress;
 use super::keys::{Absent, Form, Key, Table};
 use super::suggest::nearest;
 use super::tables::TABLES;
-use super::units::check_name;
+use super::units::{check_name, parse_sender};
 use super::values::{
     Advice, WordOrPath, address, bytes, duration, endpoint_address, file, found, name_server,
     percent, permissions, service, size, status_codes, string, text, whole, word, word_or_path,
@@ -230,6 +231,31 @@ impl<'r> TableReader<'r> {
         };
         let list = self.list(name)?;
         Some(list.map(|items| items.iter().filter_map(read).collect()))
+    }
+
+    /// The items of a list of senders, without those that are none.
+    pub(super) fn senders(&self, name: &str) -> Option<Located<Vec<Sender>>> {
+        let list = self.list(name)?;
+        if list.value.is_empty() {
+            let problem = Problem::at(&list.span, format!("`{name}` is empty"));
+            let advice = "write at least one network, or leave `proxy_protocol` out";
+            self.problems.report(problem.help(advice));
+        }
+        Some(list.map(|items| items.iter().filter_map(|item| self.sender(item)).collect()))
+    }
+
+    fn sender(&self, item: &'r Value<'r>) -> Option<Sender> {
+        match string(item.get_ref()).and_then(parse_sender) {
+            Ok(sender) => Some(sender),
+            Err(advice) => {
+                self.report(
+                    item,
+                    "this must be a network or \"unix\"".to_owned(),
+                    advice,
+                );
+                None
+            }
+        }
     }
 
     /// The items of a list of endpoints, without those that are neither addresses nor tables; `what` is one of them.

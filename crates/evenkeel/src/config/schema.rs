@@ -98,6 +98,7 @@ fn form_schema(form: &Form) -> Value {
             json!({ "type": "array", "maxItems": count_max, "items": { "type": "string" } })
         }
         Form::Permissions => json!({ "type": "string", "pattern": "^0?[0-7]{3}$" }),
+        Form::Senders => json!({ "type": "array", "minItems": 1, "items": { "type": "string" } }),
         Form::Patterns => json!({ "type": "array", "items": { "type": "string" } }),
         Form::Endpoints(table) => {
             json!({ "type": "array", "minItems": 1, "items": { "anyOf": [{ "type": "string" }, table_schema(table)] } })

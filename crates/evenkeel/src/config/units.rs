@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
-use evenkeel_proxy::PATH_BYTES_MAX;
+use evenkeel_proxy::{NotANetwork, PATH_BYTES_MAX, Sender};
+
+use super::suggest::nearest;
 
 pub(super) use probe::{parse_bytes, parse_status_codes, print_bytes, print_status_codes};
 
@@ -133,6 +135,28 @@ pub(super) fn print_size(bytes: u64) -> String {
         Some((unit, scale)) => format!("{}{unit}", bytes / scale),
         None => format!("{bytes}B"),
     }
+}
+
+/// `"10.0.0.0/8"`, an address by itself, or `"unix"`.
+pub(super) fn parse_sender(text: &str) -> Result<Sender, String> {
+    if text == "unix" {
+        return Ok(Sender::Unix);
+    }
+    let parsed = text.parse().map(Sender::Network);
+    parsed.map_err(|error| match error {
+        NotANetwork::Address if nearest(text, ["unix"]).is_some() => {
+            "did you mean \"unix\"?".to_owned()
+        }
+        NotANetwork::Address => {
+            "write an IP address and how many of its first bits count, as in \"10.0.0.0/8\""
+                .to_owned()
+        }
+        NotANetwork::Prefix(most) => format!("behind the \"/\" stands a number from 0 to {most}"),
+        NotANetwork::Within(network) => {
+            format!("write \"{network}\", or the address alone for just that one")
+        }
+        NotANetwork::Mapped => "write the IPv4 network itself".to_owned(),
+    })
 }
 
 /// `"0660"`: three octal digits behind a zero, which may be left out.
@@ -405,6 +429,25 @@ mod tests {
         let longest = format!("unix:/{}", "a".repeat(PATH_BYTES_MAX - 1));
         for text in ["unix:/run/app.sock", &longest, "10.0.0.11:3306"] {
             assert_eq!(parse_address(text).unwrap().to_string(), text);
+        }
+    }
+
+    // Each mistake with a network is told apart.
+    #[test]
+    fn a_refused_network_says_what_to_write() {
+        for text in ["10.0.0.0/8", "2001:db8::/32", "unix"] {
+            assert_eq!(parse_sender(text).unwrap().to_string(), text);
+        }
+        for (text, part) in [
+            ("10.0.0.1/8", "write \"10.0.0.0/8\""),
+            ("10.0.0.0/33", "from 0 to 32"),
+            ("::/129", "from 0 to 128"),
+            ("::ffff:10.0.0.0/104", "IPv4 network itself"),
+            ("unx", "did you mean \"unix\""),
+            ("everybody", "how many of its first bits"),
+        ] {
+            let refused = parse_sender(text).expect_err(text);
+            assert!(refused.contains(part), "{text}: {refused}");
         }
     }
 

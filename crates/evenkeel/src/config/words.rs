@@ -3,7 +3,7 @@
 use evenkeel_core::{Failback, WhenNone};
 use evenkeel_proxy::discovery::Family;
 use evenkeel_proxy::settings::{
-    ExpectAt, HttpMethod, KeySource, LogFormat, OnDown, RedisRole, Splice,
+    ExpectAt, HttpMethod, KeySource, LogFormat, OnDown, ProxyVersion, RedisRole, Splice,
 };
 
 /// A type whose values the user writes as words.
@@ -41,6 +41,39 @@ pub(super) enum Protocol {
 
 impl Words for Protocol {
     const ALL: &'static [(&'static str, Self)] = &[("tcp", Self::Tcp)];
+}
+
+/// A version of the PROXY header, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderName {
+    Off,
+    V1,
+    V2,
+}
+
+impl Words for HeaderName {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("v1", Self::V1), ("v2", Self::V2)];
+}
+
+impl From<HeaderName> for Option<ProxyVersion> {
+    fn from(name: HeaderName) -> Self {
+        match name {
+            HeaderName::Off => None,
+            HeaderName::V1 => Some(ProxyVersion::V1),
+            HeaderName::V2 => Some(ProxyVersion::V2),
+        }
+    }
+}
+
+impl From<Option<ProxyVersion>> for HeaderName {
+    fn from(version: Option<ProxyVersion>) -> Self {
+        match version {
+            None => Self::Off,
+            Some(ProxyVersion::V1) => Self::V1,
+            Some(ProxyVersion::V2) => Self::V2,
+        }
+    }
 }
 
 /// A balancing algorithm by name alone; its policy is in keys of its own.

@@ -168,6 +168,7 @@ mod tests {
             listener: Arc::from("front"),
             cluster: Arc::from("web"),
             client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
+            peer: None,
             endpoint: None,
             attempts: 0,
             bytes_up: number,

@@ -6,7 +6,7 @@ use evenkeel_proxy::discovery::Family;
 use evenkeel_proxy::settings::{ClusterSettings, KeySource, OnDown};
 
 use super::super::keys::{Absent, Form, Key, Off, Table};
-use super::super::words::{BalanceName, names};
+use super::super::words::{BalanceName, HeaderName, names};
 use super::duration;
 use super::health::HEALTH;
 use super::timeouts::{CLUSTER_TIMEOUTS, INHERITED};
@@ -94,6 +94,18 @@ pub(in crate::config) static CLUSTER: Table = Table {
             Absent::Value("\"off\""),
             "How many bytes of a client are kept, until its first answer byte, to be sent again to another endpoint.",
         ),
+        Key::new(
+            "proxy_protocol",
+            Form::Word(names::<HeaderName>),
+            Absent::Value("\"off\""),
+            "Which PROXY header each connection to an endpoint begins with, to say whom it is for.",
+        )
+        .elsewhere(&[
+            "send_proxy",
+            "send-proxy",
+            "send-proxy-v2",
+            "send_proxy_protocol",
+        ]),
         Key::new(
             "slow_start",
             duration(Off::Allowed),

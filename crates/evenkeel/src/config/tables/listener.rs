@@ -68,6 +68,13 @@ pub(in crate::config) static LISTENER: Table = Table {
         )
         .elsewhere(&["timeout"]),
         Key::new(
+            "proxy_protocol",
+            Form::Table(&SENDERS),
+            Absent::Means("no header is expected from anybody"),
+            "Who begins with a PROXY header that says whom the connection is for.",
+        )
+        .elsewhere(&["accept_proxy", "accept-proxy", "proxyProtocol", "set_real_ip_from"]),
+        Key::new(
             "splice",
             Form::Word(names::<Splice>),
             Absent::Value("\"auto\""),
@@ -91,6 +98,18 @@ pub(in crate::config) static LISTENER: Table = Table {
             "Sent to a client that sends nothing but white space, or nothing within the `preread` timeout, before its connection is closed.",
         ),
     ],
+};
+
+pub(in crate::config) static SENDERS: Table = Table {
+    title: "proxy_protocol of [listener.NAME]",
+    about: "Whose PROXY header is required and believed. From everybody else none is read.",
+    keys: &[Key::new(
+        "from",
+        Form::Senders,
+        Absent::Error,
+        "The networks of the proxies in front, or `\"unix\"` for the clients of a Unix socket.",
+    )
+    .elsewhere(&["trusted", "trustedIPs", "networks", "trusted_ips"])],
 };
 
 pub(in crate::config) static REPLY: Table = Table {
