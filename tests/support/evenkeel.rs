@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::namespace::{self, Namespace};
 use super::process::{self, Process};
 use super::{binary, wait};
 
@@ -16,6 +17,7 @@ pub(crate) struct Launch {
     process: String,
     access_log: Option<PathBuf>,
     descriptors: Option<u64>,
+    namespace: Option<String>,
     directory: TempDir,
 }
 
@@ -27,6 +29,7 @@ impl Launch {
             process: "workers = 2".to_owned(),
             access_log: None,
             descriptors: None,
+            namespace: None,
             directory: TempDir::new().expect("a temporary directory"),
         }
     }
@@ -49,6 +52,12 @@ impl Launch {
         self
     }
 
+    /// Where the process runs, instead of among everybody else.
+    pub(crate) fn inside(mut self, namespace: &Namespace) -> Self {
+        self.namespace = Some(namespace.name().to_owned());
+        self
+    }
+
     /// Starts it and waits until it is ready.
     pub(crate) fn start(self) -> Evenkeel {
         let mut evenkeel = self.start_unready();
@@ -67,6 +76,7 @@ impl Launch {
 /// The files of one evenkeel; they outlive its process, so that a second one can be started on them.
 struct Files {
     directory: TempDir,
+    namespace: Option<String>,
     access_log: PathBuf,
     descriptors: Option<u64>,
 }
@@ -78,11 +88,13 @@ impl Files {
             process,
             access_log,
             descriptors,
+            namespace,
             directory,
         } = launch;
         let access_log = access_log.unwrap_or_else(|| directory.path().join("access.log"));
         let files = Self {
             directory,
+            namespace,
             access_log,
             descriptors,
         };
@@ -109,9 +121,10 @@ impl Files {
 
     fn spawn(&self) -> Process {
         let log = File::create(self.program_log()).expect("the directory is ours");
-        let mut command = match self.descriptors {
-            None => process::command(binary::evenkeel()),
-            Some(most) => {
+        let mut command = match (&self.namespace, self.descriptors) {
+            (Some(namespace), _) => namespace::command_in(namespace, binary::evenkeel()),
+            (None, None) => process::command(binary::evenkeel()),
+            (None, Some(most)) => {
                 let mut command = process::command("prlimit");
                 command.arg(format!("--nofile={most}:{most}"));
                 command.arg(binary::evenkeel());

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
+use super::namespace::{self, Namespace};
 use super::process::{self, Process};
 use super::{ports, wait};
 
@@ -21,6 +22,7 @@ pub(crate) const DATABASE: &str = "keel";
 pub(crate) struct MariaDb {
     name: &'static str,
     address: SocketAddr,
+    options: Vec<String>,
     directory: TempDir,
     process: Process,
 }
@@ -28,14 +30,36 @@ pub(crate) struct MariaDb {
 impl MariaDb {
     /// Starts a server that has a database of its own, of that name, beside the common one, and waits until it answers.
     pub(crate) fn start(name: &'static str) -> Self {
+        Self::start_by(
+            process::command("mariadbd"),
+            name,
+            ports::free(),
+            &["--skip-name-resolve", "--performance-schema=OFF"],
+        )
+    }
+
+    /// As [`MariaDb::start`], in a namespace, on its address; it looks up the names of its clients, and counts what they do.
+    pub(crate) fn start_in(namespace: &Namespace, options: &[&str]) -> Self {
+        let address = SocketAddr::new(namespace::ADDRESS, 3306);
+        let options = [&["--performance-schema=ON"], options].concat();
+        Self::start_by(namespace.command("mariadbd"), "inside", address, &options)
+    }
+
+    fn start_by(
+        command: Command,
+        name: &'static str,
+        address: SocketAddr,
+        options: &[&str],
+    ) -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         copy_directory(template(), &directory.path().join("data"));
         fs::write(directory.path().join("init.sql"), first_statements(name)).expect("it is ours");
-        let address = ports::free();
-        let process = start_process(directory.path(), address);
+        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+        let process = start_process(command, directory.path(), address, &options);
         let server = Self {
             name,
             address,
+            options,
             directory,
             process,
         };
@@ -58,14 +82,41 @@ impl MariaDb {
 
     /// Starts it again after a kill, at the same address with the same data.
     pub(crate) fn restart(&mut self) {
-        self.process = start_process(self.directory.path(), self.address);
+        let command = process::command("mariadbd");
+        self.process = start_process(command, self.directory.path(), self.address, &self.options);
         self.wait_until_ready();
     }
 
     fn wait_until_ready(&self) {
         wait::until_so("MariaDB answers", || {
-            run(self.address, "SELECT 1").status.success()
+            self.run_inside("SELECT 1").status.success()
         });
+    }
+
+    fn run_inside(&self, statements: &str) -> Output {
+        let mut command = process::command("mariadb");
+        command
+            .args([
+                "--no-defaults",
+                "--batch",
+                "--skip-column-names",
+                "--user=root",
+            ])
+            .arg(format!(
+                "--socket={}",
+                self.directory.path().join("socket").display()
+            ))
+            .arg("--execute")
+            .arg(statements)
+            .stdin(Stdio::null());
+        command
+            .output()
+            .expect("mariadb is installed: cargo xtask test")
+    }
+
+    /// Runs statements as root, by the server's own socket. Panics if they failed.
+    pub(crate) fn administer(&self, statements: &str) -> String {
+        printed(statements, &self.run_inside(statements))
     }
 }
 
@@ -80,13 +131,17 @@ fn first_statements(name: &str) -> String {
 }
 
 /// Small, without caches worth the name: many servers run at once here. The options that switch syncing off make it quick.
-fn start_process(directory: &Path, address: SocketAddr) -> Process {
+fn start_process(
+    mut command: Command,
+    directory: &Path,
+    address: SocketAddr,
+    options: &[String],
+) -> Process {
     let log = File::options()
         .create(true)
         .append(true)
         .open(directory.join("log"))
         .expect("the directory is ours");
-    let mut command = process::command("mariadbd");
     command
         .arg("--no-defaults")
         .arg(format!("--datadir={}", directory.join("data").display()))
@@ -99,6 +154,7 @@ fn start_process(directory: &Path, address: SocketAddr) -> Process {
         .arg(format!("--bind-address={}", address.ip()))
         .arg(format!("--port={}", address.port()))
         .args(SERVER_OPTIONS)
+        .args(options)
         .args(user_option())
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("one more descriptor"))
@@ -108,11 +164,9 @@ fn start_process(directory: &Path, address: SocketAddr) -> Process {
 }
 
 const SERVER_OPTIONS: &[&str] = &[
-    "--skip-name-resolve",
     "--innodb-buffer-pool-size=16M",
     "--innodb-log-file-size=8M",
     "--innodb-flush-log-at-trx-commit=0",
-    "--performance-schema=OFF",
     "--max-connections=200",
 ];
 
@@ -199,7 +253,10 @@ pub(crate) fn run(address: SocketAddr, statements: &str) -> Output {
 
 /// As [`run`]; what they printed, without the last line feed. Panics if they failed.
 pub(crate) fn query(address: SocketAddr, statements: &str) -> String {
-    let output = run(address, statements);
+    printed(statements, &run(address, statements))
+}
+
+fn printed(statements: &str, output: &Output) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{statements}: {error}");
     String::from_utf8_lossy(&output.stdout)

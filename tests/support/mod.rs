@@ -12,6 +12,8 @@ pub(crate) mod evenkeel;
 pub(crate) mod http;
 pub(crate) mod mariadb;
 pub(crate) mod metrics;
+pub(crate) mod namespace;
+pub(crate) mod nginx;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod redis;

@@ -17,6 +17,11 @@ pub(crate) struct Redis {
 
 impl Redis {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With options of the server beside those that it always gets.
+    pub(crate) fn start_with(options: &[&str]) -> Self {
         let address = ports::free();
         let directory = TempDir::new().expect("a temporary directory");
         let mut command = process::command("redis-server");
@@ -30,6 +35,7 @@ impl Redis {
             ])
             .arg("--dir")
             .arg(directory.path())
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         let process = Process::start(command);

@@ -255,6 +255,7 @@ impl Plane {
                 event = self.upgrades.next() => self.attend_to(event),
             }
         }
+        self.prober.end().await;
         self.keep().await;
         self.finish().await;
     }

@@ -119,6 +119,7 @@ impl Desk {
     /// What the admin listener decides by whether the process is alive and ready.
     pub(crate) fn vitals(&self) -> Vitals {
         let stage = match self.phase() {
+            Phase::Running if !self.proxy.is_open() => Stage::Starting,
             Phase::Running => Stage::Serving,
             Phase::Stopping => Stage::Stopping,
         };

@@ -14,6 +14,7 @@ pub mod example_service;
 pub mod exit;
 mod keeper;
 pub mod lookout;
+mod notes;
 mod notify;
 mod orders;
 mod output;

@@ -36,7 +36,6 @@ enum Change {
     Faded {
         last_failure: &'static str,
     },
-    Down,
     TakenOut(Service),
     Returned,
     Weighed {
@@ -132,7 +131,8 @@ impl Watch {
             // From ejection to trials is one step on the way back, not a new fault.
             (Standing::Ejected, Standing::OnTrial) => None,
             (_, Standing::OnTrial) => Some(Change::Faded { last_failure }),
-            (_, Standing::Down) => Some(Change::Down),
+            // What probes find, the prober tells itself, with the reason.
+            (_, Standing::Down) | (Standing::Down, Standing::Serving) => None,
             (_, Standing::TakenOut(service)) => Some(Change::TakenOut(service)),
             (_, Standing::Serving) => Some(Change::Returned),
         }
@@ -184,7 +184,6 @@ fn tell(cluster: &str, endpoint: &str, change: &Change) {
                 "endpoint on trial: its effective weight has come down to 0"
             );
         }
-        Change::Down => tracing::warn!(cluster, endpoint, "endpoint down: its probes fail"),
         Change::TakenOut(service) => {
             let state = service_code(*service);
             tracing::info!(

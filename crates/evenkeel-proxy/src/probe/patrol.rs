@@ -67,6 +67,13 @@ struct Answer {
     late: Option<(Visit, OwnedSemaphorePermit)>,
 }
 
+/// Whether a patrol is still wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Orders {
+    Stand,
+    Ended,
+}
+
 /// How a visit begins.
 enum Begun {
     Visit(Visit),
@@ -77,7 +84,9 @@ enum Begun {
 impl Patrol {
     /// Goes on until its orders end.
     pub(super) async fn run(mut self, first_pause: Duration) {
-        sleep(first_pause).await;
+        if self.wait_until(Instant::now() + first_pause).await == Orders::Ended {
+            return;
+        }
         let every = self.orders.borrow().settings.every;
         let mut next_pause = second_pause(every, &mut self.random);
         loop {
@@ -89,15 +98,26 @@ impl Patrol {
             if let Some((visit, _place)) = answer.late {
                 self.hear_out(&subject, visit).await;
             }
-            tokio::select! {
-                () = sleep_until(began + next_pause) => {}
-                changed = self.orders.changed() => match changed {
-                    Ok(()) => sleep(soon(subject.settings.every, &mut self.random)).await,
-                    Err(_) => return,
-                },
+            if self.wait_until(began + next_pause).await == Orders::Ended {
+                return;
             }
             let every = self.orders.borrow().settings.every;
             next_pause = pause(every, &mut self.random);
+        }
+    }
+
+    /// Waits for the next round, or for not too long once other settings have come.
+    async fn wait_until(&mut self, next: Instant) -> Orders {
+        tokio::select! {
+            () = sleep_until(next) => return Orders::Stand,
+            changed = self.orders.changed() => if changed.is_err() { return Orders::Ended },
+        }
+        let every = self.orders.borrow_and_update().settings.every;
+        let soon = sleep(soon(every, &mut self.random));
+        tokio::select! {
+            () = soon => Orders::Stand,
+            // Settings that have changed once more are read before the next question.
+            changed = self.orders.changed() => changed.map_or(Orders::Ended, |()| Orders::Stand),
         }
     }
 
@@ -192,7 +212,7 @@ impl Answer {
 
 async fn begin(subject: &Subject) -> Begun {
     let (check, address) = (&subject.settings.check, &subject.address);
-    let password = match secret::of(check) {
+    let password = match check.secret() {
         Some(secret) => match secret::reveal(secret).await {
             Ok(password) => Some(password),
             Err(error) => return Begun::Judged(Verdict::not_asked(error)),

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_core::units::{Address, EndpointId};
 use evenkeel_core::{EndpointState, EndpointStatus, Judgement};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::ledger::Ledger;
 use super::office::Office;
@@ -16,11 +19,15 @@ use crate::Proxy;
 use crate::proxy::ProbedCluster;
 use crate::settings::{ProbeSettings, ProbeTarget};
 
+/// How long the last questions may take when the process ends.
+const END_MAX: Duration = Duration::from_secs(1);
+
 /// Probes the endpoints of a proxy, on the runtime in which [`Prober::follow`] is called.
 pub struct Prober {
     office: Arc<Office>,
     /// A patrol ends when its orders are dropped.
     orders: HashMap<EndpointId, watch::Sender<Subject>>,
+    patrols: JoinSet<()>,
     random: fastrand::Rng,
     /// The version of what is in force at the last look.
     seen: Option<u64>,
@@ -32,6 +39,7 @@ impl Prober {
         Self {
             office: Arc::new(Office::new(proxy, Arc::default())),
             orders: HashMap::new(),
+            patrols: JoinSet::new(),
             random: fastrand::Rng::new(),
             seen: None,
         }
@@ -50,6 +58,7 @@ impl Prober {
     /// Looks at what there is to probe now, and begins or ends patrols. To be called from time to time, within a runtime.
     pub fn follow(&mut self) {
         self.seen = Some(self.office.proxy.version());
+        while self.patrols.try_join_next().is_some() {}
         let wanted = self.wanted();
         self.dismiss_all_but(&wanted);
         let new = wanted
@@ -69,6 +78,14 @@ impl Prober {
     /// Whether each endpoint that is to be probed has been asked at least once.
     pub fn has_asked_everybody(&self) -> bool {
         self.office.is_everybody_asked()
+    }
+
+    /// Asks nobody any more. Whoever is being asked is heard out, for a second at the most: a server may count a conversation that
+    /// is broken off.
+    pub async fn end(&mut self) {
+        self.orders.clear();
+        let all = async { while self.patrols.join_next().await.is_some() {} };
+        let _ = timeout(END_MAX, all).await;
     }
 
     /// Who is to be probed, and whether probes have found it down.
@@ -112,7 +129,7 @@ impl Prober {
         };
         self.office.is_to_be_asked(endpoint);
         self.orders.insert(endpoint, sender);
-        tokio::spawn(patrol.run(pause));
+        self.patrols.spawn(patrol.run(pause));
     }
 }
 

@@ -48,10 +48,10 @@ mod tests {
         (all[0], all[all.len() - 1])
     }
 
-    /// Fault 33: checks that all begin at one moment, and stay together. Here 4,096 endpoints begin over a second; two are asked
+    /// Checks that all begin at one moment, and stay together. Here 4,096 endpoints begin over a second; two are asked
     /// at once.
     #[test]
-    fn first_questions_are_no_herd() {
+    fn fault_33_first_questions_are_no_herd() {
         let mut random = fastrand::Rng::with_seed(33);
         let (first, last) = drawn(|| first_pause(EVERY, 4096, &mut random));
         assert!(first < Duration::from_millis(5));
@@ -63,9 +63,9 @@ mod tests {
         assert!(last <= Duration::from_millis(50));
     }
 
-    /// Fault 33, later: pauses differ, and keep to `every` in the mean.
+    /// Pauses differ, and keep to `every` in the mean.
     #[test]
-    fn pauses_have_jitter() {
+    fn fault_33_pauses_have_jitter() {
         let mut random = fastrand::Rng::with_seed(33);
         let (shortest, longest) = drawn(|| pause(EVERY, &mut random));
         assert!(shortest >= Duration::from_millis(1800) && shortest < Duration::from_millis(1810));

@@ -6,19 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
-use crate::settings::{Check, Secret};
+use crate::settings::Secret;
 
 /// The most bytes of a file that holds a password.
 const FILE_BYTES_MAX: u64 = 4096;
-
-/// The secret that a check needs.
-pub(super) fn of(check: &Check) -> Option<&Secret> {
-    match check {
-        Check::Mysql(mysql) => mysql.password.as_ref(),
-        Check::Redis(redis) => redis.password.as_ref(),
-        Check::Tcp | Check::Http(_) | Check::SendExpect(_) => None,
-    }
-}
 
 /// The password itself; the error names the file and never what is in it.
 pub(super) async fn reveal(secret: &Secret) -> Result<String, String> {

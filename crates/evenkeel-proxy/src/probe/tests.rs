@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::units::EndpointId;
+use evenkeel_core::units::{EndpointId, Weight};
 use evenkeel_core::{EndpointSpec, EndpointState, HealthPolicy};
 use tokio::time::{Instant, sleep};
 
@@ -199,6 +199,26 @@ async fn a_removed_endpoint_is_forgotten() {
 
     assert!(ledger.last(endpoint).is_none());
     assert!(!world.prober.is_behind());
+}
+
+/// An endpoint that probes have found down stays so through a reload that changes its weight: it gets nothing, though it has not been
+/// asked since.
+#[tokio::test]
+async fn fault_1_a_reload_keeps_what_probes_know() {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut world = world(address, 1, Check::Tcp, DEADLINE);
+    world.prober.follow();
+    world.verdict_when(EndpointState::Down).await;
+    world.prober.end().await;
+
+    let mut heavier = settings(address, 1, Check::Tcp, DEADLINE);
+    heavier.clusters[0].spec.endpoints[0].weight = Weight::MAX;
+    world.proxy.reload(heavier).unwrap();
+
+    assert!(world.endpoint_in(EndpointState::Down).is_some());
 }
 
 /// A knock leaves nothing in the backlog: the endpoint's program is not even woken. The kernel may acknowledge all the same

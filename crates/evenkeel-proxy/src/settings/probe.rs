@@ -48,6 +48,17 @@ pub enum Check {
     SendExpect(SendExpectCheck),
 }
 
+impl Check {
+    /// The password that it takes, if any.
+    pub const fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Mysql(mysql) => mysql.password.as_ref(),
+            Self::Redis(redis) => redis.password.as_ref(),
+            Self::Tcp | Self::Http(_) | Self::SendExpect(_) => None,
+        }
+    }
+}
+
 /// What is asked over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpCheck {

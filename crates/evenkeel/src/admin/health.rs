@@ -14,6 +14,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Where in its life the process is, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Clients wait in the backlog until it is known who can serve them.
+    Starting,
     /// It takes new sessions and will go on doing so.
     Serving,
     /// It is asked to stop; whether it still accepts is not asked.
@@ -51,7 +53,7 @@ pub(crate) fn alive(vitals: &Vitals) -> Verdict {
                 let seconds = silence.as_secs();
                 return Err(format!("worker {number} has been stuck for {seconds} s\n"));
             }
-            WorkerPulse::Ended if vitals.stage == Stage::Serving => {
+            WorkerPulse::Ended if vitals.stage != Stage::Stopping => {
                 return Err(format!("worker {number} has ended\n"));
             }
             WorkerPulse::Answered | WorkerPulse::Silent(_) | WorkerPulse::Ended => {}
@@ -67,6 +69,7 @@ pub(crate) fn alive(vitals: &Vitals) -> Verdict {
 /// The process is stopping, or is not alive.
 pub(crate) fn ready(vitals: &Vitals) -> Verdict {
     match vitals.stage {
+        Stage::Starting => Err("the first probes have not ended\n".to_owned()),
         Stage::Stopping => Err("the process is stopping\n".to_owned()),
         Stage::Serving => alive(vitals).map(|_| "ready\n"),
     }
@@ -99,6 +102,14 @@ mod tests {
     fn a_worker_that_has_ended_is_missed_only_while_serving() {
         assert!(alive(&vitals(Stage::Serving, WorkerPulse::Ended)).is_err());
         assert!(alive(&vitals(Stage::Stopping, WorkerPulse::Ended)).is_ok());
+    }
+
+    /// A process that waits for its first probes is as well as can be, and has nobody to send clients to.
+    #[test]
+    fn a_starting_process_is_alive_and_not_ready() {
+        let vitals = vitals(Stage::Starting, WorkerPulse::Answered);
+        assert_eq!(alive(&vitals), Ok("alive\n"));
+        assert!(ready(&vitals).is_err());
     }
 
     /// A process that stops works, but nobody should be sent to it.

@@ -1,6 +1,5 @@
 //! `evenkeel check`: says whether a configuration is right, and if not, all that is wrong with it.
 
-use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use serde::Serialize;
 
 use crate::config::{self, Appearance, DEFAULT_PATH, Diagnostics, Loaded, ProblemRecord};
 use crate::exit::Exit;
+use crate::notes::notes;
 use crate::output;
 
 /// What `check` takes.
@@ -31,6 +31,8 @@ enum Verdict {
         listeners: usize,
         clusters: usize,
         endpoints: usize,
+        /// Worth a second look; nothing is wrong.
+        notes: Vec<String>,
     },
     Wrong {
         valid: bool,
@@ -78,20 +80,11 @@ fn summary(file: &Path, loaded: &Loaded) -> String {
         counted(loaded.settings.listeners.len(), "listener"),
         counted(loaded.settings.clusters.len(), "cluster"),
         counted(loaded.endpoint_count(), "endpoint"),
-        unused_clusters(loaded)
+        notes(&loaded.settings)
+            .iter()
+            .map(|note| format!("note: {note}\n"))
+            .collect::<String>()
     )
-}
-
-/// A cluster that nothing leads to is no error: its listener may be yet to come.
-fn unused_clusters(loaded: &Loaded) -> String {
-    let listeners = &loaded.settings.listeners;
-    let targets: HashSet<&str> = listeners.iter().map(|listener| &*listener.to).collect();
-    let clusters = loaded.settings.clusters.iter();
-    let names = clusters.map(|cluster| &*cluster.spec.name);
-    names
-        .filter(|name| !targets.contains(name))
-        .map(|name| format!("note: no listener sends to cluster `{name}`\n"))
-        .collect()
 }
 
 fn counted(count: usize, noun: &str) -> String {
@@ -107,6 +100,7 @@ fn right(loaded: &Loaded) -> Verdict {
         listeners: loaded.settings.listeners.len(),
         clusters: loaded.settings.clusters.len(),
         endpoints: loaded.endpoint_count(),
+        notes: notes(&loaded.settings),
     }
 }
 
