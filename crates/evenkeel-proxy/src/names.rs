@@ -83,3 +83,79 @@ pub(crate) fn tell_what_is_left_out(before: &[Composition], after: &[Composition
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use evenkeel_core::units::{Address, Weight};
+
+    use super::*;
+    use crate::discovery::{DnsName, Family, Question};
+    use crate::settings::{NamedEndpoints, sample};
+    use crate::telemetry::record::SessionRecord;
+    use crate::{Inheritance, SessionSink};
+
+    struct Nobody;
+
+    impl SessionSink for Nobody {
+        fn session_ended(&self, _: SessionRecord) {}
+    }
+
+    fn question() -> Question {
+        Question::Host {
+            name: DnsName::parse("db").unwrap(),
+            port: 3306,
+            family: Family::Ipv4,
+        }
+    }
+
+    /// One cluster of nothing but a name, and a listener on a port of the kernel's choice.
+    fn settings() -> Settings {
+        let mut settings = sample::world();
+        settings.listeners[0].bind = Address::Ip(([127, 0, 0, 1], 0).into());
+        settings.clusters[0].spec.endpoints.clear();
+        settings.clusters[0].names = vec![NamedEndpoints {
+            label: "db".into(),
+            question: question(),
+            position: 0,
+            weight: None,
+            backup: false,
+            disabled: false,
+            max_connections: None,
+        }];
+        settings
+    }
+
+    fn endpoints(proxy: &Proxy) -> Vec<(String, u32)> {
+        let status = proxy.clusters()[0].status(proxy.now());
+        let endpoints = status.endpoints.iter();
+        let facts = endpoints.map(|one| (one.name.to_string(), one.weight.get()));
+        facts.collect()
+    }
+
+    /// A reload of other values keeps what a name leads to, asks nobody, and gives it the values.
+    #[test]
+    fn a_reload_keeps_what_names_lead_to() {
+        let directory = Arc::new(Directory::default());
+        let sink = Arc::new(Nobody);
+        let nothing = Inheritance::default();
+        let proxy = Proxy::prepare(nothing, settings(), Arc::clone(&directory), sink).unwrap();
+        proxy.open();
+        assert_eq!(endpoints(&proxy), []);
+        let version = proxy.version();
+        directory.keep(&BTreeSet::from([question()]));
+        directory.learn_addresses(&question(), &["10.0.0.1:3306"]);
+        proxy.follow_names();
+        assert!(proxy.version() > version);
+        let found = proxy.clusters()[0].status(proxy.now()).endpoints[0].id;
+
+        let mut other = settings();
+        other.clusters[0].names[0].weight = Weight::new(3);
+        proxy.reload(other).unwrap();
+
+        assert_eq!(endpoints(&proxy), [("db/10.0.0.1:3306".to_owned(), 3)]);
+        let kept = proxy.clusters()[0].status(proxy.now()).endpoints[0].id;
+        assert_eq!(found, kept);
+    }
+}

@@ -73,12 +73,27 @@ impl Directory {
     }
 
     /// Has these entries and no others.
-    pub(super) fn keep(&self, questions: &BTreeSet<Question>) {
+    pub(crate) fn keep(&self, questions: &BTreeSet<Question>) {
         let mut entries = self.entries.lock();
         entries.retain(|question, _| questions.contains(question));
         for question in questions {
             entries.entry(question.clone()).or_default();
         }
+    }
+
+    /// As if a round had brought these.
+    #[cfg(test)]
+    pub(crate) fn learn_addresses(&self, question: &Question, addresses: &[&str]) {
+        let target = |address: &&str| Target {
+            priority: 0,
+            weight: None,
+            address: address.parse().unwrap(),
+        };
+        let learned = Learned {
+            targets: Some(addresses.iter().map(target).collect()),
+            trouble: None,
+        };
+        self.learn(question, learned, Instant::now());
     }
 
     /// Takes what a round has brought. A question that nobody asks any more is left alone.
