@@ -77,6 +77,7 @@ impl Launch {
 struct Files {
     directory: TempDir,
     namespace: Option<String>,
+    process: String,
     access_log: PathBuf,
     descriptors: Option<u64>,
 }
@@ -95,16 +96,22 @@ impl Files {
         let files = Self {
             directory,
             namespace,
+            process,
             access_log,
             descriptors,
         };
-        let text = format!(
-            "[process]\ncontrol_socket = {:?}\n{process}\n[log]\naccess = {:?}\naccess_format = \"json\"\n{config}\n",
-            files.socket(),
-            files.access_log,
-        );
-        fs::write(files.config(), text).expect("the directory is ours");
+        files.write_config(&config);
         files
+    }
+
+    fn write_config(&self, config: &str) {
+        let text = format!(
+            "[process]\ncontrol_socket = {:?}\n{}\n[log]\naccess = {:?}\naccess_format = \"json\"\n{config}\n",
+            self.socket(),
+            self.process,
+            self.access_log,
+        );
+        fs::write(self.config(), text).expect("the directory is ours");
     }
 
     fn config(&self) -> PathBuf {
@@ -170,6 +177,26 @@ impl Evenkeel {
         let pid = self.status()["pid"].as_u64();
         pid.and_then(|pid| pid.try_into().ok())
             .expect("a process id")
+    }
+
+    /// Writes its configuration anew: everything but `[process]` and `[log]`, which stay.
+    pub(crate) fn write_config(&self, config: &str) {
+        self.files.write_config(config);
+    }
+
+    /// Writes its configuration anew, and has it go over to that.
+    pub(crate) fn reload(&self, config: &str) -> Output {
+        self.write_config(config);
+        self.ask(&["reload"])
+    }
+
+    /// The same, where it must be possible; gives what `reload --json` says.
+    pub(crate) fn reloaded(&self, config: &str) -> Value {
+        self.write_config(config);
+        let output = self.ask(&["reload", "--json"]);
+        let report = serde_json::from_slice(&output.stdout).expect("reload --json prints JSON");
+        assert!(output.status.success(), "{report:#}");
+        report
     }
 
     /// What it wrote to its standard output and standard error so far.

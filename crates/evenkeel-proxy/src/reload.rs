@@ -202,6 +202,7 @@ fn with_what_takes_a_restart(mut settings: Settings, before: &Settings) -> Setti
         .clone_from(&before.process.control_socket);
     let state_file = &before.process.state_file;
     settings.process.state_file.clone_from(state_file);
+    settings.admin.clone_from(&before.admin);
     settings
 }
 

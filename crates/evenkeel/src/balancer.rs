@@ -21,6 +21,7 @@ use crate::admin::{AdminError, AdminListener};
 use crate::control_plane::{Charge, ControlPlane};
 use crate::keeper;
 use crate::lookout::Lookout;
+use crate::reload::Source;
 use crate::upgrade::endowment::Endowment;
 
 /// A balancer that accepts connections. It ends by a signal, by its control socket, or by [`Balancer::stop`].
@@ -53,13 +54,14 @@ pub enum BalancerError {
 
 impl Balancer {
     /// Starts everything, in order. The lookout is made first, by whoever also reads the configuration. Where another process has
-    /// to give something up first, it has done so when this returns.
+    /// to give something up first, it has done so when this returns. Without a source there is nothing to reload.
     ///
     /// # Errors
     ///
     /// See [`BalancerError`].
     pub fn start(
         settings: Settings,
+        source: Option<Source>,
         lookout: Lookout,
         mut endowment: Endowment,
     ) -> Result<Self, BalancerError> {
@@ -88,6 +90,7 @@ impl Balancer {
             admin,
             upgrades: endowment.upgrades,
             succession: endowment.into_succession(),
+            source,
         };
         let control = ControlPlane::start(charge, lookout).map_err(|error| {
             proxy.close();

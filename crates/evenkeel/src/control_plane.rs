@@ -32,6 +32,7 @@ use crate::desk::Desk;
 use crate::keeper::Keeper;
 use crate::lookout::Lookout;
 use crate::notify::Supervisor;
+use crate::reload::{self, Reloader, Reloads, Source};
 use crate::signals::{Signals, Wish};
 use crate::span::span;
 use crate::upgrade::endowment::{MayUpgrade, Succession};
@@ -71,6 +72,8 @@ pub(crate) struct Charge {
     pub upgrades: MayUpgrade,
     /// What is to be settled with the process before, where there is one.
     pub succession: Option<Succession>,
+    /// What the process was started from; without it, nothing can be reloaded.
+    pub source: Option<Source>,
 }
 
 /// The running thread.
@@ -93,7 +96,11 @@ impl ControlPlane {
         let thread =
             thread::Builder::new().name("ek-control".to_owned()).spawn(
                 move || match Plane::prepare(charge, lookout, sender, requests) {
-                    Ok((runtime, plane)) => runtime.block_on(plane.run(report)),
+                    Ok((runtime, plane)) => {
+                        runtime.block_on(plane.run(report));
+                        // A thread that waits for a disk would hold up the end.
+                        runtime.shutdown_background();
+                    }
                     Err(error) => drop(report.send(Err(error))),
                 },
             )?;
@@ -157,6 +164,7 @@ struct Plane {
     supervisor: Supervisor,
     phase: Phase,
     stopping: Arc<AtomicBool>,
+    reloads: Reloads,
     watch: Watch,
     prober: Prober,
     started: Instant,
@@ -179,7 +187,7 @@ struct Plane {
 
 impl Plane {
     fn prepare(
-        charge: Charge,
+        mut charge: Charge,
         lookout: Lookout,
         sender: Sender<StopMode>,
         requests: Receiver<StopMode>,
@@ -191,6 +199,8 @@ impl Plane {
         let state_file = charge.proxy.settings().process.state_file.clone();
         let keeper = Keeper::start(state_file, &charge.proxy);
         let (upgrade_counter, upgrades) = Upgrades::new();
+        let supervisor = Supervisor::from_environment();
+        let reloads = take_reloads(&mut charge, &runtime, &supervisor, &stopping);
         let desk = Arc::new(Desk {
             keeper: keeper.clone(),
             proxy: Arc::clone(&charge.proxy),
@@ -201,6 +211,7 @@ impl Plane {
             stopping: Arc::clone(&stopping),
             stop_requests: sender,
             upgrades: upgrade_counter.clone(),
+            reloads: reloads.clone(),
         });
         let followed = charge.proxy.settings();
         let mut follower = Follower::new(runtime.handle().clone(), Arc::clone(&charge.directory));
@@ -215,9 +226,10 @@ impl Plane {
             charge,
             requests,
             signals,
-            supervisor: Supervisor::from_environment(),
+            supervisor,
             phase: Phase::Running,
             stopping,
+            reloads,
             watch: Watch::default(),
             prober,
             started: Instant::now(),
@@ -366,9 +378,9 @@ impl Plane {
 
     fn look(&mut self) {
         let now = self.charge.proxy.now();
-        for cluster in self.charge.proxy.clusters() {
-            self.watch.look(&cluster.status(now), now);
-        }
+        let clusters = self.charge.proxy.clusters();
+        let clusters: Vec<_> = clusters.iter().map(|cluster| cluster.status(now)).collect();
+        self.watch.look(&clusters, now);
     }
 
     fn fulfil(&mut self, wish: Wish) {
@@ -382,11 +394,7 @@ impl Plane {
                 self.charge.telemetry.reopen_logs();
             }
             (Wish::Upgrade, _) => self.upgrade_counter.ask_by_signal(),
-            (Wish::Reload, _) => {
-                tracing::warn!(
-                    "HUP ignored: the configuration cannot be reloaded yet; restart to apply changes"
-                );
-            }
+            (Wish::Reload, _) => self.reloads.ask_by_signal(),
         }
     }
 
@@ -572,6 +580,27 @@ impl Plane {
 
 fn told(time: Duration) -> String {
     span(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Where reloads can be asked for; without a source nobody attends to it.
+fn take_reloads(
+    charge: &mut Charge,
+    runtime: &Runtime,
+    supervisor: &Supervisor,
+    stopping: &Arc<AtomicBool>,
+) -> Reloads {
+    let (reloads, asked) = reload::open();
+    if let Some(source) = charge.source.take() {
+        let reloader = Reloader {
+            source,
+            proxy: Arc::clone(&charge.proxy),
+            telemetry: Arc::clone(&charge.telemetry),
+            supervisor: supervisor.clone(),
+            stopping: Arc::clone(stopping),
+        };
+        runtime.spawn(reloader.run(asked));
+    }
+    reloads
 }
 
 /// Without its control socket the process goes on; an operator has signals left.

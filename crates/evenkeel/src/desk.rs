@@ -21,6 +21,7 @@ use tokio::sync::mpsc::Sender;
 use crate::admin::health::{Stage, Vitals};
 use crate::keeper::Keeper;
 use crate::orders;
+use crate::reload::Reloads;
 use crate::upgrade::underway::UpgradeCounter;
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
@@ -46,6 +47,8 @@ pub(crate) struct Desk {
     pub stop_requests: Sender<StopMode>,
     /// The same, for upgrades.
     pub upgrades: UpgradeCounter,
+    /// To whoever carries reloads out.
+    pub reloads: Reloads,
 }
 
 impl ControlHandler for Desk {
@@ -68,6 +71,10 @@ impl ControlHandler for Desk {
                 let upgrades = self.upgrades.clone();
                 let patience = Duration::from_millis(wait_ms);
                 Box::pin(async move { Ok(Answer::Upgrade(upgrades.ask(binary, patience).await)) })
+            }
+            Request::Reload { appearance } => {
+                let reloads = self.reloads.clone();
+                Box::pin(async move { reloads.ask(appearance).await.map(Answer::Reload) })
             }
             Request::Stop { mode } => at_once(self.stop(mode).map(Answer::Stop)),
         }

@@ -6,8 +6,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
 /// Where to tell it; to nobody, where nobody asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Supervisor {
     socket: Option<OsString>,
 }
@@ -37,6 +39,16 @@ impl Supervisor {
     /// Another process is the service's main one from now on. It is asked about nothing more here.
     pub(crate) fn main_process(&self, pid: u32) {
         self.send(&format!("MAINPID={pid}"));
+    }
+
+    /// The process goes over to another configuration, and will say that it is ready again. systemd wants to know when that
+    /// began (`Type=notify-reload`).
+    pub(crate) fn reloading(&self) {
+        let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+        self.send(&format!(
+            "RELOADING=1\nMONOTONIC_USEC={}",
+            tv_sec * 1_000_000 + tv_nsec / 1000
+        ));
     }
 
     /// The process is ending.
@@ -115,6 +127,20 @@ mod tests {
         Supervisor::at(Some(path.into())).main_process(4712);
 
         assert_eq!(received(&socket), "MAINPID=4712");
+    }
+
+    /// A reload tells when it began, on the clock that systemd reads.
+    #[test]
+    fn a_reload_tells_its_moment() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+
+        Supervisor::at(Some(path.into())).reloading();
+
+        let told = received(&socket);
+        let moment = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=");
+        assert!(moment.unwrap().parse::<u64>().unwrap() > 0, "{told}");
     }
 
     /// Without a supervisor, and with one that is gone, nothing happens.

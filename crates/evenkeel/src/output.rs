@@ -1,5 +1,6 @@
 //! Writing to standard output and standard error, when the reader may be gone or want no colour.
 
+use std::error::Error;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
@@ -37,6 +38,20 @@ pub(crate) fn complain(message: &str) -> Exit {
     // With standard error gone as well, there is nobody left to tell.
     let _ = writeln!(io::stderr().lock(), "evenkeel: {message}");
     Exit::Failed
+}
+
+/// An error, and what lies under it where its own words do not say so already.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let under = error.to_string();
+        if !text.contains(&under) {
+            text = format!("{text}: {under}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// A path in a message: on one line, without commands to the terminal.

@@ -1,6 +1,5 @@
 //! `evenkeel run`: the configuration is checked whole, then the balancer is started, and the process is it until it ends.
 
-use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +12,10 @@ use crate::config::{self, DEFAULT_PATH, Loaded};
 use crate::desk::VERSION;
 use crate::exit::Exit;
 use crate::lookout::Lookout;
+use crate::program_log::ProgramLog;
+use crate::reload::Source;
 use crate::upgrade::endowment::Endowment;
-use crate::{descriptors, output, program_log};
+use crate::{descriptors, output};
 
 /// What `run` takes.
 #[derive(Args, Clone, Debug)]
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Exit {
 }
 
 fn serve(loaded: Loaded, file: &Path, lookout: Lookout) -> Exit {
-    program_log::start(loaded.log_level);
+    let source = Source::new(file, ProgramLog::start(loaded.log_level));
     let workers = loaded.settings.process.workers;
     let endowment = match Endowment::receive() {
         Ok(endowment) => endowment,
@@ -47,7 +48,7 @@ fn serve(loaded: Loaded, file: &Path, lookout: Lookout) -> Exit {
             ));
         }
     };
-    match Balancer::start(loaded.settings, lookout, endowment) {
+    match Balancer::start(loaded.settings, Some(source), lookout, endowment) {
         Ok(balancer) => {
             descriptors::warn_if_few();
             announce(&balancer, file, workers);
@@ -79,17 +80,9 @@ fn wait(balancer: Balancer) -> Exit {
     }
 }
 
-/// The error, and what lies under it where its own words do not say so already.
+/// The error with its causes, and with what to do about the commonest of them.
 fn explain(error: &BalancerError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let under = error.to_string();
-        if !text.contains(&under) {
-            text = format!("{text}: {under}");
-        }
-        cause = error.source();
-    }
+    let mut text = output::with_causes(error);
     if lacks_port_right(error) {
         text.push_str("; ports below 1024 need CAP_NET_BIND_SERVICE");
     }

@@ -1,7 +1,7 @@
 //! Which changes of endpoints and clusters an operator should read about. They are found by comparing one look with the one before, so
 //! that the data path has nothing to do with it; what comes and goes between two looks is not told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use evenkeel_core::units::{EndpointId, Time, Weight};
@@ -66,14 +66,28 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Looks at a cluster, and logs what has changed.
-    pub(crate) fn look(&mut self, cluster: &ClusterStatus, now: Time) {
-        for (endpoint, change) in self.changes(cluster, now) {
-            tell(&cluster.name, &endpoint, &change);
+    /// Looks at all clusters, logs what has changed, and forgets who has gone.
+    pub(crate) fn look(&mut self, clusters: &[ClusterStatus], now: Time) {
+        for cluster in clusters {
+            for (endpoint, change) in self.changes(cluster, now) {
+                tell(&cluster.name, &endpoint, &change);
+            }
+            if let Some(shift) = self.shift(cluster) {
+                tell_shift(&cluster.name, shift);
+            }
         }
-        if let Some(shift) = self.shift(cluster) {
-            tell_shift(&cluster.name, shift);
-        }
+        self.forget_all_but(clusters);
+    }
+
+    fn forget_all_but(&mut self, clusters: &[ClusterStatus]) {
+        let present: HashSet<EndpointId> = clusters
+            .iter()
+            .flat_map(|cluster| &cluster.endpoints)
+            .map(|endpoint| endpoint.id)
+            .collect();
+        self.seen.retain(|endpoint, _| present.contains(endpoint));
+        self.shifts
+            .retain(|name, _| clusters.iter().any(|cluster| cluster.name == *name));
     }
 
     fn shift(&mut self, cluster: &ClusterStatus) -> Option<Shift> {
@@ -330,5 +344,16 @@ mod tests {
         assert_eq!(told(Duty::Backups, true), Some(Shift::AwaitsFailback));
         assert_eq!(told(Duty::Backups, true), None);
         assert_eq!(told(Duty::Primaries, false), Some(Shift::Primaries));
+    }
+
+    /// What was seen of an endpoint goes with it.
+    #[test]
+    fn who_has_gone_is_forgotten() {
+        let mut watch = Watch::default();
+        look(&mut watch, EJECTED);
+
+        watch.look(&[], Time::ZERO);
+
+        assert!(watch.seen.is_empty());
     }
 }

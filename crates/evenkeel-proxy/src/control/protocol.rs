@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::operator::{EndpointAct, EndpointAnswer, FailbackAnswer};
+use super::reload_report::ReloadReport;
 use super::report::{RouteReport, StatusReport, StopReport};
 use super::upgrade_report::UpgradeReport;
 
@@ -60,11 +61,28 @@ pub enum Request {
         /// How long it may take until it serves.
         wait_ms: u64,
     },
+    /// Read the configuration again and go over to it. Answered by a [`ReloadReport`] when it is done.
+    Reload {
+        /// For whose eyes the errors are, if there are any.
+        #[serde(default)]
+        appearance: Appearance,
+    },
     /// End. Answered by a [`StopReport`] before it is done.
     Stop {
         /// How.
         mode: StopMode,
     },
+}
+
+/// How text in an answer looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Appearance {
+    /// For files and pipes.
+    #[default]
+    Plain,
+    /// For a terminal.
+    Coloured,
 }
 
 /// How a process is asked to end.
@@ -91,6 +109,8 @@ pub enum Answer {
     Failback(FailbackAnswer),
     /// To [`Request::Upgrade`].
     Upgrade(UpgradeReport),
+    /// To [`Request::Reload`].
+    Reload(ReloadReport),
     /// To [`Request::Stop`].
     Stop(StopReport),
 }
@@ -124,6 +144,8 @@ pub enum FaultKind {
     UnknownEndpoint,
     /// It cannot be done as things are.
     NotPossible,
+    /// Not now, or not by this process; the message says why.
+    Refused,
     /// The process itself is at fault.
     Internal,
 }

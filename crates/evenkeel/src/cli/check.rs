@@ -64,7 +64,7 @@ pub fn complain(diagnostics: &Diagnostics) -> Exit {
 }
 
 /// Colour is for a terminal, unless `NO_COLOR` is set (no-color.org).
-fn appearance() -> Appearance {
+pub(super) fn appearance() -> Appearance {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if io::stderr().is_terminal() && !unwanted {
         Appearance::Coloured

@@ -5,6 +5,7 @@ pub mod completions;
 pub mod config_command;
 pub mod endpoint;
 pub mod init;
+pub mod reload;
 pub mod route;
 pub mod running;
 pub mod status;
@@ -26,6 +27,7 @@ use completions::{CompletionsArguments, completions};
 use config_command::{ConfigArguments, config};
 use endpoint::{EndpointArguments, FailbackArguments, endpoint, failback};
 use init::{InitArguments, init};
+use reload::{ReloadArguments, reload};
 use route::{RouteArguments, route};
 use status::{StatusArguments, status};
 use stop::{StopArguments, stop};
@@ -63,6 +65,8 @@ enum Command {
     Failback(FailbackArguments),
     /// Let a new program take over from the running one without losing a connection
     Upgrade(UpgradeArguments),
+    /// Have the running balancer read its configuration again, and tell what changed
+    Reload(ReloadArguments),
     /// End the running balancer, and wait until it has ended
     Stop(StopArguments),
     /// Print the configuration's schema, or a configuration with every default filled in
@@ -118,6 +122,7 @@ fn carry_out(command: Command) -> Exit {
         Command::Endpoint(arguments) => endpoint(&arguments),
         Command::Failback(arguments) => failback(&arguments),
         Command::Upgrade(arguments) => upgrade(&arguments),
+        Command::Reload(arguments) => reload(&arguments),
         Command::Stop(arguments) => stop(&arguments),
         Command::Config(arguments) => config(&arguments),
         Command::Completions(arguments) => completions(&arguments, Cli::command()),

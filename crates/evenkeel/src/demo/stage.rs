@@ -65,7 +65,7 @@ impl Stage {
             configuration([&a, &b, &c].map(ExampleService::address), &control_socket);
         let Loaded { settings, .. } = config::parse_text("demo.toml", &configuration)
             .map_err(|_| StageError::Configuration)?;
-        let balancer = Balancer::start(settings, lookout, Endowment::default())?;
+        let balancer = Balancer::start(settings, None, lookout, Endowment::default())?;
         let listeners = balancer.listeners();
         let address = listeners
             .first()
