@@ -27,7 +27,7 @@ use crate::pauses::PauseStatus;
 use crate::present::Present;
 use crate::pulse::{Pulse, WorkerPulse};
 use crate::route::Route;
-use crate::settings::{ListenerSettings, OnDown, ProbeSettings, Settings};
+use crate::settings::{ListenerSettings, OnDown, ProbeSettings, ProxyVersion, Settings};
 use crate::start_error::StartError;
 use crate::tier::{BalanceTier, Tier};
 use crate::upstream::SessionIndex;
@@ -85,6 +85,8 @@ pub(crate) struct ProbedCluster {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) settings: Arc<ProbeSettings>,
     pub(crate) on_down: OnDown,
+    /// What connections to its endpoints begin with.
+    pub(crate) header: Option<ProxyVersion>,
 }
 
 struct WorkerHandle {
@@ -256,6 +258,7 @@ impl Proxy {
                     cluster: Arc::clone(&tier.cluster),
                     settings: settings.probe.clone()?,
                     on_down: settings.on_down,
+                    header: settings.proxy_protocol,
                 })
             })
             .collect()

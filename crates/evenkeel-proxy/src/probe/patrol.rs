@@ -18,7 +18,7 @@ use super::schedule::{pause, second_pause, soon};
 use super::secret;
 use super::verdict::Verdict;
 use super::visit::{Visit, knock};
-use crate::settings::{OnDown, ProbeSettings};
+use crate::settings::{OnDown, ProbeSettings, ProxyVersion};
 
 /// How long an endpoint may take to end its side after the verdict.
 const PARTING_MAX: Duration = Duration::from_secs(1);
@@ -37,6 +37,8 @@ pub(super) struct Subject {
     pub(super) address: Address,
     pub(super) settings: Arc<ProbeSettings>,
     pub(super) on_down: OnDown,
+    /// What the conversation begins with.
+    pub(super) header: Option<ProxyVersion>,
 }
 
 impl PartialEq for Subject {
@@ -46,6 +48,7 @@ impl PartialEq for Subject {
             && self.address == other.address
             && self.settings == other.settings
             && self.on_down == other.on_down
+            && self.header == other.header
     }
 }
 
@@ -222,7 +225,7 @@ async fn begin(subject: &Subject) -> Begun {
     let Some(dialogue) = dialogue(check, password.as_deref(), address) else {
         return Begun::Judged(knock(address).await);
     };
-    match Visit::begin(address, dialogue).await {
+    match Visit::begin(address, subject.header, dialogue).await {
         Ok(visit) => Begun::Visit(visit),
         Err(verdict) => Begun::Judged(verdict),
     }

@@ -17,7 +17,7 @@ use super::patrol::{Patrol, Subject};
 use super::schedule::first_pause;
 use crate::Proxy;
 use crate::proxy::ProbedCluster;
-use crate::settings::{ProbeSettings, ProbeTarget};
+use crate::settings::{ProbeSettings, ProbeTarget, ProxyVersion};
 
 /// How long the last questions may take when the process ends.
 const END_MAX: Duration = Duration::from_secs(1);
@@ -159,7 +159,15 @@ fn subject(probed: &ProbedCluster, endpoint: &EndpointStatus) -> Option<Subject>
         address: target(&probed.settings, &endpoint.address)?,
         settings: Arc::clone(&probed.settings),
         on_down: probed.on_down,
+        header: header(probed),
     })
+}
+
+/// An endpoint that is told whom a connection is for is told so by probes too: for nobody but evenkeel. What listens at another port or
+/// address is not the endpoint, and gets no header.
+fn header(probed: &ProbedCluster) -> Option<ProxyVersion> {
+    let asks_endpoint = probed.settings.target == ProbeTarget::Endpoint;
+    probed.header.filter(|_| asks_endpoint)
 }
 
 fn target(settings: &ProbeSettings, address: &Address) -> Option<Address> {

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use evenkeel_core::units::{EndpointId, Weight};
 use evenkeel_core::{EndpointSpec, EndpointState, HealthPolicy};
+use evenkeel_wire::proxy_protocol::{Ends, Header, Parsed, parse};
 use tokio::time::{Instant, sleep};
 
 use super::{OPEN_MAX, Prober, Verdict, visit};
 use crate::settings::{
-    Check, ExpectAt, MysqlCheck, ProbeSettings, ProbeTarget, SendExpectCheck, Settings, sample,
+    Check, ExpectAt, MysqlCheck, ProbeSettings, ProbeTarget, ProxyVersion, SendExpectCheck,
+    Settings, sample,
 };
 use crate::telemetry::record::SessionRecord;
 use crate::{Inheritance, Proxy, SessionSink};
@@ -37,7 +39,10 @@ struct World {
 }
 
 fn world(address: SocketAddr, endpoints: usize, check: Check, timeout: Duration) -> World {
-    let settings = settings(address, endpoints, check, timeout);
+    world_of(settings(address, endpoints, check, timeout))
+}
+
+fn world_of(settings: Settings) -> World {
     let inheritance = Inheritance::default();
     let directory = Arc::default();
     let proxy = Proxy::prepare(inheritance, settings, directory, Arc::new(Nobody)).unwrap();
@@ -176,6 +181,38 @@ async fn a_bounded_number_is_asked_at_one_time() {
 
     open.pop();
     world.until("the next turn", || server.accept().ok()).await;
+}
+
+/// Probes of an endpoint that is told whom a connection is for say that it is for nobody else: version 2 in so many words, version 1
+/// by their own ends.
+#[tokio::test]
+async fn a_probe_speaks_the_proxy_protocol_too() {
+    for version in [ProxyVersion::V1, ProxyVersion::V2] {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let mut settings = settings(address, 1, silent(), DEADLINE);
+        settings.clusters[0].proxy_protocol = Some(version);
+        let mut world = world_of(settings);
+        world.prober.follow();
+
+        let heard = tokio::task::spawn_blocking(move || {
+            let (mut probe, peer) = server.accept().unwrap();
+            let mut heard = [0; 108];
+            let count = probe.read(&mut heard).unwrap();
+            (heard[..count].to_vec(), peer)
+        });
+        let (heard, source) = heard.await.unwrap();
+        let destination = address;
+        let ends = Header::Tcp(Ends {
+            source,
+            destination,
+        });
+        let expected = match version {
+            ProxyVersion::V1 => ends,
+            ProxyVersion::V2 => Header::Local,
+        };
+        assert_eq!(parse(&heard), Ok(Parsed::Whole(expected, heard.len())));
+    }
 }
 
 /// An endpoint that a reload removes is no longer asked, and nothing of it is kept.

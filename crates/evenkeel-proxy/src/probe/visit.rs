@@ -7,12 +7,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_wire::proxy_protocol::{Ends, encode_own};
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use super::dialogue::{Dialogue, WhenLate};
 use super::verdict::Verdict;
+use crate::settings::ProxyVersion;
 
 /// What is read at one time.
 const PIECE_BYTES: usize = 4096;
@@ -85,19 +87,33 @@ async fn connect_guarded(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// A stream, and its ends where they are IP addresses.
+async fn connect_to(address: &Address) -> io::Result<(Box<dyn Duplex>, Option<Ends<SocketAddr>>)> {
+    match address {
+        Address::Ip(address) => {
+            let stream = connect_guarded(*address).await?;
+            let ends = Ends {
+                source: stream.local_addr()?,
+                destination: *address,
+            };
+            Ok((Box::new(stream), Some(ends)))
+        }
+        Address::Unix(path) => Ok((Box::new(UnixStream::connect(path).await?), None)),
+    }
+}
+
 impl Visit {
     pub(super) async fn begin(
         address: &Address,
+        header: Option<ProxyVersion>,
         dialogue: Box<dyn Dialogue>,
     ) -> Result<Self, Verdict> {
-        let connected: io::Result<Box<dyn Duplex>> = match address {
-            Address::Ip(address) => connect_guarded(*address).await.map(|it| Box::new(it) as _),
-            Address::Unix(path) => UnixStream::connect(path).await.map(|it| Box::new(it) as _),
-        };
+        let connected = connect_to(address).await;
+        let (stream, ends) = connected.map_err(|error| Verdict::of_connecting(&error))?;
         Ok(Self {
-            stream: connected.map_err(|error| Verdict::of_connecting(&error))?,
+            stream,
             dialogue,
-            outbox: Vec::new(),
+            outbox: header.map_or_else(Vec::new, |version| encode_own(version, ends)),
             piece: vec![0; PIECE_BYTES],
         })
     }
