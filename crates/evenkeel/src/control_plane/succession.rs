@@ -1,0 +1,85 @@
+//! How the control plane lets another process take this one's place. How that process is started and told is
+//! [`upgrade`](crate::upgrade)'s part.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use evenkeel_proxy::control::socket::ControlSocket;
+
+use super::{Phase, Plane};
+use crate::admin::AdminListener;
+use crate::keeper::Keeper;
+use crate::notify::Supervisor;
+use crate::upgrade::endowment::MayUpgrade;
+use crate::upgrade::underway::{Event, Goods, Heir, Upgrades};
+
+impl Plane {
+    pub(super) fn attend_to(&mut self, event: Event) {
+        match event {
+            Event::Asked(asked) => match self.why_no_upgrade() {
+                Some(why) => Upgrades::refuse(asked, why),
+                None => {
+                    let goods = self.goods();
+                    self.upgrades.begin(asked, goods);
+                }
+            },
+            Event::Settled(settled) => {
+                if let Some(heir) = settled.successor() {
+                    self.step_down(heir);
+                }
+            }
+        }
+    }
+
+    fn why_no_upgrade(&self) -> Option<&'static str> {
+        if self.charge.upgrades == MayUpgrade::No {
+            return Some("this process was not started by `evenkeel run`");
+        }
+        (self.phase != Phase::Running).then_some("the process is stopping")
+    }
+
+    fn goods(&self) -> io::Result<Goods> {
+        let (socket, admin) = (self.charge.socket.as_ref(), self.charge.admin.as_ref());
+        Ok(Goods {
+            proxy: Arc::clone(&self.charge.proxy),
+            control: socket.map(ControlSocket::duplicate).transpose()?,
+            admin: admin.map(AdminListener::duplicate).transpose()?,
+        })
+    }
+
+    /// Another process serves. From here on, this one only lets its sessions finish.
+    fn step_down(&mut self, heir: Heir) {
+        // First: the supervisor hears the new process only when it knows of it.
+        self.supervisor.main_process(heir.pid);
+        if let Err(error) = heir.line.go() {
+            self.supervisor.main_process(std::process::id());
+            return heir.gone(&error);
+        }
+        self.charge.proxy.hand_over();
+        self.supervisor = Supervisor::nobody();
+        self.keeper.leave();
+        self.stopping.store(true, Ordering::Relaxed);
+        // Without a server there is nobody to tell.
+        let _ = self.leave.take().map(|leave| leave.send(()));
+        if let Some(socket) = self.charge.socket.take() {
+            socket.leave();
+        }
+        if let (Some(admin), Some(task)) = (self.charge.admin.take(), self.admin.take()) {
+            task.abort();
+            admin.leave();
+        }
+        self.keeper = Keeper::default();
+        let (pid, sessions) = (heir.pid, self.charge.proxy.sessions());
+        tracing::info!(
+            pid,
+            sessions,
+            "another process has taken over: sessions may finish"
+        );
+        heir.announce(sessions, self.stop_deadline());
+        self.phase = Phase::Superseded {
+            since: Instant::now(),
+        };
+    }
+}
