@@ -4,6 +4,7 @@
 //! different endpoints then write to the same line. That is measured, and no worse than the lock that the ordered
 //! algorithms share.) What the counts mean, and their limits, are in `endpoint.rs`.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -64,16 +65,22 @@ impl Counts {
         block.count(seat).load(Ordering::Relaxed)
     }
 
-    /// Shows every position with its count and its share, which `shares` has by position.
+    /// Shows every position with its count and its share, which `shares` has by position, until told to stop.
     #[inline]
-    pub(crate) fn visit(&self, shares: &[AtomicU32], mut visit: impl FnMut(usize, u32, u32)) {
+    pub(crate) fn visit(
+        &self,
+        shares: &[AtomicU32],
+        mut visit: impl FnMut(usize, u32, u32) -> ControlFlow<()>,
+    ) {
         let mut begin = 0;
         for run in &self.runs {
             let shares = &shares[begin..begin + run.length];
             let counts = self.blocks[run.block].counts(run.first, run.length);
             for (position, (share, count)) in (begin..).zip(shares.iter().zip(counts)) {
                 let share = share.load(Ordering::Relaxed);
-                visit(position, count.load(Ordering::Relaxed), share);
+                if visit(position, count.load(Ordering::Relaxed), share).is_break() {
+                    return;
+                }
             }
             begin += run.length;
         }

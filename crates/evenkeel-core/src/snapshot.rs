@@ -3,6 +3,7 @@
 //! A [`Snapshot`] is swapped whole by a reload. The shares in it are derived from the endpoints' conditions by the
 //! roster, which alone writes them; balancers read them without a lock.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -262,7 +263,14 @@ impl<'a> Field<'a> {
             if share > 0 {
                 visit(position, in_flight, share);
             }
+            ControlFlow::Continue(())
         });
+    }
+
+    /// The same, until told to stop.
+    #[inline]
+    pub(crate) fn visit_loads_until(&self, visit: impl FnMut(usize, u32, u32) -> ControlFlow<()>) {
+        self.snapshot.counts.visit(self.shares, visit);
     }
 
     #[inline]

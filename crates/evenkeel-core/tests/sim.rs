@@ -1,6 +1,7 @@
-//! Seeded simulation of the whole core: sessions, failures, recoveries, reloads, queueing, time; one thread, no clock.
+//! Seeded simulation of the whole core: sessions, failures, recoveries, probes, overrides, reloads, queueing, time; one
+//! thread, no clock.
 //!
-//! A run is a few hundred random steps in a small world. After each one, a shadow model that knows only what sessions
+//! A run is a few hundred random steps in a small world, with probes and an operator in it. After each one, a shadow model that knows only what sessions
 //! hold and who waits is compared with what the cluster says of itself. At the end all endpoints are repaired, and
 //! everybody must come back in bounded time. `EVENKEEL_SIM_SEED=42 cargo test -p evenkeel-core sim` repeats one run.
 //!
@@ -18,8 +19,9 @@ use parking_lot::Mutex;
 use crate::fault::{Fault, inject};
 use crate::units::{Address, EndpointId, HashKey, Time, Weight};
 use crate::{
-    Acquired, Balance, Cluster, ClusterSpec, ClusterStatus, EjectionPolicy, EndpointSpec,
-    EndpointState, EndpointStatus, Failback, Failure, HashPolicy, Lease, Outcome, Refusal, Request,
+    Acquired, Balance, Cluster, ClusterSpec, ClusterStatus, Duty, EjectionPolicy, EndpointSpec,
+    EndpointState, EndpointStatus, Failback, FailbackRefusal, Failure, HashPolicy, HealthChange,
+    HealthPolicy, Judgement, Lease, Outcome, Override, ProbeResult, Refusal, Request, Service,
     Ticket, TrialPolicy, Tried, Waiter, WhenNone,
 };
 
@@ -33,11 +35,14 @@ macro_rules! ensure {
 
 #[path = "sim/checks.rs"]
 mod checks;
+#[path = "sim/outside.rs"]
+mod outside;
 #[path = "sim/specs.rs"]
 mod specs;
 
-use checks::is_room_for;
-use specs::{change_spec, random_spec};
+use checks::{is_in_service, is_room_for};
+use outside::{Orders, Run, is_usable};
+use specs::{RISE_MAX, change_spec, random_spec};
 
 const SEEDS: u64 = 120;
 const STEPS: usize = 600;
@@ -118,6 +123,14 @@ finds! {
     finds_a_reload_that_forgets: ReloadForgets,
     finds_a_weight_beyond_the_configured_one: WeightOvershoots,
     finds_a_disabled_endpoint_that_is_used: DisabledUsed,
+    finds_an_endpoint_that_is_used_though_it_is_down: DownUsed,
+    finds_an_endpoint_that_is_used_before_it_passed_a_probe: UnknownUsed,
+    finds_an_endpoint_that_no_probe_brings_back: DownForEver,
+    finds_probes_that_take_out_what_works: NewProbesTakeOut,
+    finds_overrides_that_a_reload_forgets: OverridesForgotten,
+    finds_overrides_that_outlive_the_file: OverridesOutliveTheFile,
+    finds_primaries_that_take_the_work_back_unasked: FailsBackByItself,
+    finds_work_that_nobody_takes_over: DutyNeverPassesOn,
 }
 
 /// What is wrong.
@@ -148,8 +161,12 @@ struct Simulation {
     grants: Arc<Grants>,
     waiter: Arc<dyn Waiter>,
     next_token: u64,
-    /// In this step.
+    /// In this step; also if the operator changed something instead.
     has_reloaded: bool,
+    /// In this step.
+    has_failed_back: bool,
+    orders: BTreeMap<Arc<str>, Orders>,
+    runs: BTreeMap<EndpointId, Run>,
     shadow: BTreeMap<EndpointId, Shadow>,
 }
 
@@ -204,6 +221,9 @@ impl Simulation {
             grants,
             next_token: 0,
             has_reloaded: false,
+            has_failed_back: false,
+            orders: BTreeMap::new(),
+            runs: BTreeMap::new(),
             shadow: BTreeMap::new(),
             rng,
         };
@@ -221,7 +241,7 @@ impl Simulation {
     }
 
     fn act(&mut self, before: &ClusterStatus) -> Checked {
-        match self.rng.u32(..100) {
+        match self.rng.u32(..130) {
             0..40 => self.arrive(Tried::default(), before),
             40..70 => self.progress(before),
             70..75 => self.abandon(before),
@@ -236,7 +256,10 @@ impl Simulation {
             }
             93..97 => self.kill_or_repair(),
             97..98 => self.reload_the_same(before),
-            _ => self.reload(before),
+            98..100 => self.reload(before),
+            100..103 => self.override_one(before),
+            103..104 => self.fail_back(before),
+            _ => self.probe_one(before),
         }
     }
 
@@ -384,9 +407,11 @@ impl Simulation {
     fn reload(&mut self, before: &ClusterStatus) -> Checked {
         self.has_reloaded = true;
         change_spec(&mut self.spec, &mut self.rng);
+        self.drop_orders();
         self.cluster.reconfigure(self.spec.clone(), self.now);
         self.adopt_weights();
         self.check_identities(before)?;
+        self.check_watched(before)?;
         self.collect_grants(before)
     }
 
@@ -409,8 +434,9 @@ impl Simulation {
     /// Only one client is left, its endpoint fails it a few times and is repaired: with a hash its traffic alone brings
     /// it home, where it would be in a cluster that has never failed.
     fn recover_one_key(&mut self) -> Checked {
-        self.dead.clear();
+        self.set_right()?;
         self.finish_all()?;
+        self.find_well()?;
         if !matches!(self.spec.balance, Balance::Hash(_) | Balance::SourceHash(_)) {
             return Ok(());
         }
@@ -427,6 +453,7 @@ impl Simulation {
         for _ in 0..RECOVERY_SECONDS {
             let before = self.status();
             self.pass_time(Duration::from_secs(1), &before)?;
+            self.find_well()?;
             let before = self.status();
             self.arrive_with(key, Tried::default(), &before)?;
             last = self
@@ -440,7 +467,11 @@ impl Simulation {
     }
 
     fn home_of(&self, key: HashKey) -> Option<Arc<str>> {
-        let fresh = Cluster::new(self.spec.clone(), 0, Time::ZERO);
+        let unwatched = ClusterSpec {
+            health: None,
+            ..self.spec.clone()
+        };
+        let fresh = Cluster::new(unwatched, 0, Time::ZERO);
         let request = Request {
             key: Some(key),
             tried: &Tried::default(),
@@ -468,6 +499,7 @@ impl Simulation {
         for _ in 0..RECOVERY_SECONDS {
             let before = self.status();
             self.pass_time(Duration::from_secs(1), &before)?;
+            self.find_well()?;
             for _ in 0..2 * self.spec.endpoints.len() {
                 let before = self.status();
                 self.arrive(Tried::default(), &before)?;

@@ -3,6 +3,8 @@
 //! Two passes under one lock: who has the smallest ratio, then a turn of the rotation among those. Ratios are compared
 //! by cross-multiplication, so that equal ones are equal exactly.
 
+use std::ops::ControlFlow;
+
 use fastrand::Rng;
 use parking_lot::Mutex;
 
@@ -85,10 +87,20 @@ fn least_of_open(field: &Field<'_>) -> Option<(usize, Load)> {
     (least.1.share > 0).then_some(least)
 }
 
+/// Nobody is lighter than one who is idle.
 #[inline(never)]
 fn least_of_all(field: &Field<'_>) -> Option<(usize, Load)> {
     let mut least = (0, Load::NONE);
-    field.visit_loads(|position, in_flight, share| note(&mut least, position, in_flight, share));
+    field.visit_loads_until(|position, in_flight, share| {
+        let load = Load { in_flight, share };
+        if load.is_lighter_than(least.1) {
+            least = (position, load);
+            if in_flight == 0 {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
     (least.1.share > 0).then_some(least)
 }
 

@@ -22,7 +22,11 @@ impl Simulation {
         let status = self.status();
         self.check_counts(&status)?;
         self.check_ejections(before, &status)?;
+        self.check_orders(&status)?;
+        self.check_duty(before, &status)?;
+        self.forget_runs(&status);
         self.has_reloaded = false;
+        self.has_failed_back = false;
         self.check_nobody_is_stuck(&status)
     }
 
@@ -78,9 +82,9 @@ impl Simulation {
             self.spec.endpoints.len()
         );
         let usable =
-            |(spec, endpoint): (&EndpointSpec, _)| is_in_service(spec) && !is_ejected(endpoint);
+            |(spec, endpoint): (&EndpointSpec, _)| is_in_service(spec) && is_usable(endpoint);
         ensure!(
-            self.spec.endpoints.iter().zip(&after.endpoints).any(usable),
+            self.in_force().iter().zip(&after.endpoints).any(usable),
             "the last one is ejected"
         );
         Ok(())
@@ -231,29 +235,15 @@ impl Simulation {
             let mut endpoints = status.endpoints.iter();
             endpoints.find(|e| e.name == spec.name && e.address == spec.address)
         };
-        let listed: Vec<(&EndpointSpec, &EndpointStatus)> = self
-            .spec
-            .endpoints
+        let in_force = self.in_force();
+        let listed: Listed<'_> = in_force
             .iter()
             .filter_map(|spec| Some((spec, find(spec)?)))
             .filter(|(spec, _)| is_in_service(spec))
             .collect();
-        let usable = |backup| {
-            let is_usable = move |(spec, endpoint): &&(&EndpointSpec, &EndpointStatus)| {
-                spec.backup == backup && !is_ejected(endpoint)
-            };
-            listed.iter().filter(is_usable).copied().collect::<Vec<_>>()
-        };
-        let (primaries, backups) = (usable(false), usable(true));
-        let members = match (
-            primaries.is_empty(),
-            backups.is_empty(),
-            self.spec.when_none,
-        ) {
-            (false, _, _) => primaries,
-            (true, false, _) => backups,
-            (true, true, WhenNone::UseAll) => listed.clone(),
-            (true, true, WhenNone::Fail) => Vec::new(),
+        let members = match self.spec.failback {
+            Failback::Auto => self.members_by_rank(&listed),
+            Failback::Manual => self.members_on_duty(&listed, status.duty),
         };
         let all_floored = members
             .iter()
@@ -267,6 +257,31 @@ impl Simulation {
                 .is_none_or(|max| endpoint.in_flight < max.get()),
         };
         members.into_iter().map(role).collect()
+    }
+
+    /// Primaries, or else backups, or else all.
+    fn members_by_rank<'a>(&self, listed: &Listed<'a>) -> Listed<'a> {
+        let usable = |backup| only(listed, |spec, e| spec.backup == backup && is_usable(e));
+        match (usable(false), usable(true), self.spec.when_none) {
+            (primaries, _, _) if !primaries.is_empty() => primaries,
+            (_, backups, _) if !backups.is_empty() => backups,
+            (_, _, WhenNone::UseAll) => listed.clone(),
+            (_, _, WhenNone::Fail) => Vec::new(),
+        }
+    }
+
+    /// Those on duty, never both. (Whether the right ones are is checked apart: `check_duty`.)
+    fn members_on_duty<'a>(&self, listed: &Listed<'a>, duty: Duty) -> Listed<'a> {
+        let backup = duty == Duty::Backups;
+        let usable = only(listed, |spec, e| spec.backup == backup && is_usable(e));
+        let is_other_usable = listed
+            .iter()
+            .any(|(spec, e)| spec.backup != backup && is_usable(e));
+        if !usable.is_empty() || is_other_usable || self.spec.when_none == WhenNone::Fail {
+            usable
+        } else {
+            only(listed, |spec, _| spec.backup == backup)
+        }
     }
 
     pub(super) fn weight_of(&self, id: EndpointId) -> Option<u32> {
@@ -283,6 +298,17 @@ impl Simulation {
             shadow.effective = endpoint.effective_weight;
         }
     }
+}
+
+/// Endpoints in service.
+type Listed<'a> = Vec<(&'a EndpointSpec, &'a EndpointStatus)>;
+
+fn only<'a>(
+    listed: &Listed<'a>,
+    is: impl Fn(&EndpointSpec, &EndpointStatus) -> bool,
+) -> Listed<'a> {
+    let wanted = listed.iter().filter(|(spec, endpoint)| is(spec, endpoint));
+    wanted.copied().collect()
 }
 
 /// Whether a session may be given this endpoint: one that it has tried only if no other is left.
@@ -302,7 +328,7 @@ fn is_anyone_open(tried: &Tried, roles: &[Role]) -> bool {
     working.any(|role| role.has_room && may_use(role, tried, roles))
 }
 
-fn is_in_service(spec: &EndpointSpec) -> bool {
+pub(super) fn is_in_service(spec: &EndpointSpec) -> bool {
     !spec.disabled && spec.weight > Weight::ZERO
 }
 

@@ -25,8 +25,8 @@ pub(super) fn random_spec(rng: &mut Rng, seed: u64) -> ClusterSpec {
         } else {
             WhenNone::UseAll
         },
-        health: None,
-        failback: Failback::Auto,
+        health: random_health(rng),
+        failback: random_failback(rng),
     }
 }
 
@@ -80,4 +80,26 @@ pub(super) fn change_spec(spec: &mut ClusterSpec, rng: &mut Rng) {
         }
     }
     spec.queue_max = rng.usize(0..12);
+    if rng.u32(..4) == 0 {
+        spec.health = random_health(rng);
+        spec.failback = random_failback(rng);
+    }
+}
+
+/// The most passed probes that any policy here asks for.
+pub(super) const RISE_MAX: u32 = 3;
+
+fn random_health(rng: &mut Rng) -> Option<HealthPolicy> {
+    rng.bool().then(|| HealthPolicy {
+        rise: rng.u32(1..=RISE_MAX),
+        fall: rng.u32(1..=3),
+    })
+}
+
+fn random_failback(rng: &mut Rng) -> Failback {
+    if rng.bool() {
+        Failback::Auto
+    } else {
+        Failback::Manual
+    }
 }
