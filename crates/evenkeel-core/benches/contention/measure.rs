@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ const UNDISTURBED_MIN: usize = 7;
 /// One measurement.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sample {
-    /// Picks of all threads together, per second by the clock.
+    /// Picks of all threads together, per second by one clock, in a time in which all of them were under way.
     pub(crate) rate: f64,
     /// Processor time of one pick and the private work that belongs to it.
     pub(crate) processor_nanos: f64,
@@ -68,14 +68,13 @@ impl Sample {
         threads as f64 * 1e9 / self.rate
     }
 
-    fn of(threads: &[Used]) -> Self {
+    fn of(threads: &[Used], rate: f64) -> Self {
         let picks = threads.iter().map(|used| used.picks).sum::<f64>();
         let processor: Duration = threads.iter().map(|used| used.processor).sum();
         let delayed: Duration = threads.iter().map(|used| used.delayed).sum();
         let wall: Duration = threads.iter().map(|used| used.wall).sum();
-        let rate = |used: &Used| used.picks / used.wall.as_secs_f64();
         Self {
-            rate: threads.iter().map(rate).sum(),
+            rate,
             processor_nanos: processor.as_nanos() as f64 / picks,
             delayed: delayed.as_secs_f64() / wall.as_secs_f64(),
         }
@@ -171,30 +170,50 @@ fn least_disturbed(tries: usize, cluster: &Arc<Cluster>, threads: usize, turns: 
 fn sample(cluster: &Arc<Cluster>, threads: usize, turns: u64) -> Sample {
     let start = Barrier::new(threads + 1);
     let stop = AtomicBool::new(false);
-    let used: Vec<Used> = std::thread::scope(|scope| {
-        let spawn = |seed| {
+    let counters: Vec<Counter> = (0..threads).map(|_| Counter::default()).collect();
+    let (used, rate) = std::thread::scope(|scope| {
+        let spawn = |(seed, counter)| {
             let (start, stop) = (&start, &stop);
             scope.spawn(move || {
                 // Before it starts: one that gets a core late picks alone for a while, and so do the others.
                 let delayed = time_delayed();
                 start.wait();
-                let used = pick_until(stop, cluster, turns, seed);
+                let used = pick_until(stop, counter, (cluster, turns, seed));
                 Used {
                     delayed: time_delayed().saturating_sub(delayed),
                     ..used
                 }
             })
         };
-        let workers: Vec<_> = (0..threads as u64).map(spawn).collect();
+        let workers: Vec<_> = (0..).zip(&counters).map(spawn).collect();
         start.wait();
-        std::thread::sleep(WINDOW);
+        let rate = rate_of(&counters);
         stop.store(true, Ordering::Relaxed);
         let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|used| used.expect("a pick does not panic"))
-            .collect()
+        let used = joined.map(|used| used.expect("a pick does not panic"));
+        (used.collect::<Vec<_>>(), rate)
     });
-    Sample::of(&used)
+    Sample::of(&used, rate)
+}
+
+/// By one clock for all: if each thread's rate were by its own, those that start late or stop early would count as if
+/// they had been there all the time.
+fn rate_of(counters: &[Counter]) -> f64 {
+    let sum = || -> u64 { counters.iter().map(Counter::picks).sum() };
+    let (begin, before) = (Instant::now(), sum());
+    std::thread::sleep(WINDOW);
+    (sum() - before) as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// What one thread has picked so far. On a line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+impl Counter {
+    fn picks(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What one thread did and used.
@@ -206,7 +225,11 @@ struct Used {
     delayed: Duration,
 }
 
-fn pick_until(stop: &AtomicBool, cluster: &Arc<Cluster>, turns: u64, seed: u64) -> Used {
+fn pick_until(
+    stop: &AtomicBool,
+    counter: &Counter,
+    (cluster, turns, seed): (&Arc<Cluster>, u64, u64),
+) -> Used {
     let mut rng = Rng::with_seed(seed);
     let tried = Tried::default();
     let (begin, processor) = (Instant::now(), processor_time());
@@ -216,6 +239,7 @@ fn pick_until(stop: &AtomicBool, cluster: &Arc<Cluster>, turns: u64, seed: u64) 
             pick(cluster, &tried, turns, &mut rng);
         }
         picks += PICKS_AT_ONCE;
+        counter.0.store(picks, Ordering::Relaxed);
     }
     Used {
         picks: picks as f64,
