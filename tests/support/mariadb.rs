@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
 
@@ -30,12 +30,14 @@ pub(crate) struct MariaDb {
 impl MariaDb {
     /// Starts a server that has a database of its own, of that name, beside the common one, and waits until it answers.
     pub(crate) fn start(name: &'static str) -> Self {
-        Self::start_by(
-            process::command("mariadbd"),
-            name,
-            ports::free(),
-            &["--skip-name-resolve", "--performance-schema=OFF"],
-        )
+        Self::start_with(name, &[])
+    }
+
+    /// As [`MariaDb::start`], with further options.
+    pub(crate) fn start_with(name: &'static str, options: &[&str]) -> Self {
+        let small = ["--skip-name-resolve", "--performance-schema=OFF"];
+        let command = process::command("mariadbd");
+        Self::start_by(command, name, ports::free(), &[&small, options].concat())
     }
 
     /// As [`MariaDb::start`], in a namespace, on its address; it looks up the names of its clients, and counts what they do.
@@ -73,6 +75,11 @@ impl MariaDb {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where local clients connect.
+    pub(crate) fn socket_path(&self) -> PathBuf {
+        self.directory.path().join("socket")
     }
 
     /// As if the machine had lost its power.
@@ -225,17 +232,23 @@ fn copy_directory(from: &Path, to: &Path) {
 
 /// The program `mariadb`, as a user runs it.
 fn client(address: SocketAddr) -> Command {
+    let mut command = client_by("tcp");
+    command
+        .arg(format!("--host={}", address.ip()))
+        .arg(format!("--port={}", address.port()));
+    command
+}
+
+fn client_by(protocol: &str) -> Command {
     let mut command = process::command("mariadb");
     command
         .args([
             "--no-defaults",
-            "--protocol=tcp",
             "--batch",
             "--skip-column-names",
             "--unbuffered",
         ])
-        .arg(format!("--host={}", address.ip()))
-        .arg(format!("--port={}", address.port()))
+        .arg(format!("--protocol={protocol}"))
         .arg(format!("--user={USER}"))
         .arg(format!("--password={PASSWORD}"))
         .stdin(Stdio::null());
@@ -254,6 +267,20 @@ pub(crate) fn run(address: SocketAddr, statements: &str) -> Output {
 /// As [`run`]; what they printed, without the last line feed. Panics if they failed.
 pub(crate) fn query(address: SocketAddr, statements: &str) -> String {
     printed(statements, &run(address, statements))
+}
+
+/// As [`query`], over a Unix socket.
+pub(crate) fn query_socket(socket: &Path, statements: &str) -> String {
+    let mut command = client_by("socket");
+    command
+        .arg(format!("--socket={}", socket.display()))
+        .arg("--execute")
+        .arg(statements);
+    let output = command.output();
+    printed(
+        statements,
+        &output.expect("mariadb is installed: cargo xtask test"),
+    )
 }
 
 fn printed(statements: &str, output: &Output) -> String {

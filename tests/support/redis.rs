@@ -1,6 +1,7 @@
 //! A real Redis server without files, and its own tools.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -11,7 +12,7 @@ use super::{client, ports, wait};
 /// A running server; killed when dropped.
 pub(crate) struct Redis {
     pub(crate) address: SocketAddr,
-    _directory: TempDir,
+    directory: TempDir,
     _process: Process,
 }
 
@@ -33,6 +34,8 @@ impl Redis {
                 "--port",
                 &address.port().to_string(),
             ])
+            .arg("--unixsocket")
+            .arg(socket_in(&directory))
             .arg("--dir")
             .arg(directory.path())
             .args(options)
@@ -42,24 +45,30 @@ impl Redis {
         wait::until_so("Redis listens", || client::try_connect(address).is_ok());
         Self {
             address,
-            _directory: directory,
+            directory,
             _process: process,
         }
     }
+    /// Where local clients connect.
+    pub(crate) fn socket_path(&self) -> PathBuf {
+        socket_in(&self.directory)
+    }
+}
+
+fn socket_in(directory: &TempDir) -> PathBuf {
+    directory.path().join("redis.sock")
 }
 
 /// One of Redis's own tools, pointed at `address`; what it printed. Panics if it failed.
 pub(crate) fn run_tool(tool: &str, address: SocketAddr, words: &[&str]) -> String {
+    let (ip, port) = (address.ip().to_string(), address.port().to_string());
+    run(tool, &[&["-h", &ip, "-p", &port], words].concat())
+}
+
+/// The same, without being pointed anywhere.
+pub(crate) fn run(tool: &str, words: &[&str]) -> String {
     let mut command: Command = process::command(tool);
-    command
-        .args([
-            "-h",
-            &address.ip().to_string(),
-            "-p",
-            &address.port().to_string(),
-        ])
-        .args(words)
-        .stdin(Stdio::null());
+    command.args(words).stdin(Stdio::null());
     let output = command
         .output()
         .expect("the tool is installed: cargo xtask test");

@@ -12,9 +12,15 @@ use crate::command;
 const PROGRAMS: &[(&str, &str)] = &[
     ("g++", "g++"), // links the fuzzers' runtime
     ("dnsmasq", "dnsmasq-base"),
+    ("haproxy", "haproxy"),
     ("mariadb", "mariadb-client-core"),
     ("mariadb-install-db", "mariadb-server-core"),
     ("mariadbd", "mariadb-server-core"),
+    ("nginx", "nginx"),
+    (
+        "/usr/lib/nginx/modules/ngx_stream_module.so",
+        "libnginx-mod-stream",
+    ),
     ("redis-benchmark", "redis-tools"),
     ("redis-cli", "redis-tools"),
     ("redis-server", "redis-server"),
