@@ -343,3 +343,44 @@ fn a_unix_socket_does_as_well() {
     assert_eq!(evenkeel.process().exit().code(), Some(0));
     assert!(!path.exists(), "the socket is left behind");
 }
+
+/// A cluster that is probed has its probes counted; those of an endpoint where nobody listens fail.
+#[test]
+fn probes_are_counted() {
+    let (endpoint, front, admin) = (Service::echo(), ports::free(), ports::free());
+    let _evenkeel = Evenkeel::start(format!(
+        r#"
+        [admin]
+        bind = "{admin}"
+        [listener.front]
+        bind = "{front}"
+        to = "web"
+        [cluster.web]
+        endpoints = [
+          {{ name = "there", address = "{}" }},
+          {{ name = "gone", address = "{}" }},
+        ]
+        health = {{ check = "tcp", every = "50ms" }}
+        "#,
+        endpoint.address(),
+        ports::free(),
+    ));
+    let page = wait::until("several probes have ended", || {
+        let page = Page::read(&http::get(admin, "/metrics").body);
+        let labels = [
+            ("cluster", "web"),
+            ("endpoint", "gone"),
+            ("result", "failed"),
+        ];
+        let failed = page.find("evenkeel_probes_total", &labels);
+        (failed > Some(3.0)).then_some(page)
+    });
+
+    for (name, passed) in [("there", 1.0), ("gone", 0.0)] {
+        let labels = [("cluster", "web"), ("endpoint", name)];
+        assert_eq!(page.value("evenkeel_probe_passed", &labels), passed);
+        assert!(page.value("evenkeel_probe_duration_seconds", &labels) < 60.0);
+    }
+    let down = [("cluster", "web"), ("endpoint", "gone"), ("state", "down")];
+    assert_eq!(page.value("evenkeel_endpoint_state", &down), 1.0);
+}

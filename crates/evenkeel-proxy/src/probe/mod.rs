@@ -21,7 +21,7 @@ mod tests;
 mod verdict;
 mod visit;
 
-pub use ledger::{Finding, Ledger};
+pub use ledger::{Finding, Ledger, ProbeCounts};
 pub(crate) use office::{LATE_MAX, OPEN_MAX};
 pub use prober::Prober;
 pub use verdict::{REASON_CHARACTERS_MAX, Verdict, Words};

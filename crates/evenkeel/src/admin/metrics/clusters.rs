@@ -7,8 +7,8 @@ use evenkeel_core::{ClusterStatus, EndpointStatus, Failure};
 use evenkeel_proxy::control::report::{STATE_CODES, failure_code, state_code};
 use evenkeel_proxy::telemetry::counters::{ClusterTally, Counters};
 
-use super::family;
 use super::text::Page;
+use super::{family, probes};
 use crate::desk::Desk;
 
 pub(super) fn write(desk: &Desk, page: &mut Page) {
@@ -31,6 +31,7 @@ pub(super) fn write(desk: &Desk, page: &mut Page) {
     for (cluster, endpoint) in &endpoints {
         ejections.put(&[cluster, &endpoint.name], endpoint.losses.ejections);
     }
+    probes::write(&endpoints, &desk.probes, page);
 }
 
 fn write_queues(clusters: &[ClusterStatus], page: &mut Page) {
@@ -60,7 +61,7 @@ fn write_times(clusters: &[ClusterStatus], counters: &Counters, page: &mut Page)
 }
 
 /// An endpoint, with its cluster's name.
-type Named<'s> = (&'s str, &'s EndpointStatus);
+pub(super) type Named<'s> = (&'s str, &'s EndpointStatus);
 
 /// All of them, each name once: where a removed endpoint still drains beside a new one of its name, the new one counts.
 fn endpoints(clusters: &[ClusterStatus]) -> Vec<Named<'_>> {

@@ -83,6 +83,12 @@ families! {
         "Bytes of the sessions that have ended on it; up is to the endpoint.";
     ENDPOINT_EJECTIONS = Counter "evenkeel_endpoint_ejections_total" ["cluster", "endpoint"]
         "How often failures in a row took it out.";
+    PROBES = Counter "evenkeel_probes_total" ["cluster", "endpoint", "result"]
+        "Probes that have ended; not_asked where this machine could not ask.";
+    PROBE_PASSED = Gauge "evenkeel_probe_passed" ["cluster", "endpoint"]
+        "1 if its last probe passed.";
+    PROBE_DURATION = Gauge "evenkeel_probe_duration_seconds" ["cluster", "endpoint"]
+        "How long its last probe took.";
     SPLICE_BYTES = Counter "evenkeel_splice_bytes_total" []
         "Bytes that went through the kernel's pipes.";
     SPLICE_PIPES = Gauge "evenkeel_splice_pipes" []

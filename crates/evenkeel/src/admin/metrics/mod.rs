@@ -6,6 +6,7 @@
 mod clusters;
 mod families;
 mod listeners;
+mod probes;
 mod process;
 mod text;
 
