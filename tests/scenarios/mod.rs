@@ -9,6 +9,7 @@ mod commands;
 mod configuration;
 mod distribution;
 mod dns;
+mod endings;
 mod failover;
 mod lifecycle;
 mod limits;

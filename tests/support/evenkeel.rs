@@ -1,5 +1,6 @@
 //! A running evenkeel of the test's own: its configuration, its status, its access log, its end.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -16,8 +17,9 @@ pub(crate) struct Launch {
     config: String,
     process: String,
     access_log: Option<PathBuf>,
-    descriptors: Option<u64>,
     namespace: Option<String>,
+    /// What the program is started by.
+    under: Vec<String>,
     directory: TempDir,
 }
 
@@ -28,8 +30,8 @@ impl Launch {
             config: config.into(),
             process: "workers = 2".to_owned(),
             access_log: None,
-            descriptors: None,
             namespace: None,
+            under: Vec::new(),
             directory: TempDir::new().expect("a temporary directory"),
         }
     }
@@ -47,8 +49,13 @@ impl Launch {
     }
 
     /// How many descriptors it may have, instead of as many as this test.
-    pub(crate) fn descriptors(mut self, most: u64) -> Self {
-        self.descriptors = Some(most);
+    pub(crate) fn descriptors(self, most: u64) -> Self {
+        self.under(&["prlimit", &format!("--nofile={most}:{most}")])
+    }
+
+    /// Starts it by this command, whose last words its own command line becomes.
+    pub(crate) fn under(mut self, words: &[&str]) -> Self {
+        self.under = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -79,7 +86,8 @@ struct Files {
     namespace: Option<String>,
     process: String,
     access_log: PathBuf,
-    descriptors: Option<u64>,
+    /// What the program is started by.
+    under: Vec<String>,
 }
 
 impl Files {
@@ -88,8 +96,8 @@ impl Files {
             config,
             process,
             access_log,
-            descriptors,
             namespace,
+            under,
             directory,
         } = launch;
         let access_log = access_log.unwrap_or_else(|| directory.path().join("access.log"));
@@ -98,7 +106,7 @@ impl Files {
             namespace,
             process,
             access_log,
-            descriptors,
+            under,
         };
         files.write_config(&config);
         files
@@ -128,16 +136,14 @@ impl Files {
 
     fn spawn(&self) -> Process {
         let log = File::create(self.program_log()).expect("the directory is ours");
-        let mut command = match (&self.namespace, self.descriptors) {
-            (Some(namespace), _) => namespace::command_in(namespace, binary::evenkeel()),
-            (None, None) => process::command(binary::evenkeel()),
-            (None, Some(most)) => {
-                let mut command = process::command("prlimit");
-                command.arg(format!("--nofile={most}:{most}"));
-                command.arg(binary::evenkeel());
-                command
-            }
+        let program = binary::evenkeel().as_os_str();
+        let mut words = self.under.iter().map(OsStr::new).chain([program]);
+        let first = words.next().unwrap_or(program);
+        let mut command = match &self.namespace {
+            Some(namespace) => namespace::command_in(namespace, first),
+            None => process::command(first),
         };
+        command.args(words);
         command
             .arg("run")
             .arg(self.config())

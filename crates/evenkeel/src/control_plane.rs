@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-use crate::admin::{self, AdminListener, Doors, Pages};
+use crate::admin::{self, AdminListener, Doors, Pages, health};
 use crate::desk::Desk;
 use crate::keeper::Keeper;
 use crate::lookout::Lookout;
@@ -154,7 +154,6 @@ enum Phase {
 
 /// What is answered on, as soon as it is this process's turn to.
 struct Entrances {
-    desk: Arc<Desk>,
     control: Option<UnixListener>,
     admin: Option<Doors>,
 }
@@ -177,6 +176,7 @@ struct Plane {
     followed: Arc<Settings>,
     ticks: u32,
     entrances: Option<Entrances>,
+    desk: Arc<Desk>,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
     /// Serves the admin listener, as long.
@@ -220,7 +220,6 @@ impl Plane {
         follower.follow(&followed);
         let (control, admin) = (charge.socket.as_ref(), charge.admin.as_ref());
         let entrances = Entrances {
-            desk,
             control: control.map(ControlSocket::listener).transpose()?,
             admin: admin.map(AdminListener::doors).transpose()?,
         };
@@ -240,6 +239,7 @@ impl Plane {
             followed,
             ticks: 0,
             entrances: Some(entrances),
+            desk,
             server: None,
             admin: None,
             leave: None,
@@ -304,11 +304,8 @@ impl Plane {
         let Some(entrances) = self.entrances.take() else {
             return;
         };
-        let Entrances {
-            desk,
-            control,
-            admin,
-        } = entrances;
+        let Entrances { control, admin } = entrances;
+        let desk = Arc::clone(&self.desk);
         let pages = Arc::new(Pages::new(Arc::clone(&desk)));
         self.admin =
             admin.map(|doors| tokio::spawn(async move { admin::serve(&doors, &pages).await }));
@@ -327,7 +324,7 @@ impl Plane {
             self.drain();
         }
         if self.ticks.is_multiple_of(TICKS_PER_PULSE) {
-            self.charge.proxy.ask_workers();
+            self.give_sign_of_life();
         }
         // An operator's word changes no version: what is probed is looked at now and then all the same.
         if self.prober.is_behind() || self.ticks.is_multiple_of(TICKS_PER_LOOK) {
@@ -341,6 +338,15 @@ impl Plane {
             let sessions = self.charge.proxy.sessions();
             tracing::info!(sessions, "still stopping");
         }
+    }
+
+    /// A supervisor that gets none for long starts the process anew: so none is given for workers that are stuck.
+    fn give_sign_of_life(&self) {
+        match health::alive(&self.desk.vitals()) {
+            Ok(_) => self.supervisor.alive(),
+            Err(why) => tracing::error!("not alive: {}", why.trim_end()),
+        }
+        self.charge.proxy.ask_workers();
     }
 
     /// Clients are served as soon as it is known who can serve them, or when that takes too long.

@@ -12,22 +12,42 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 #[derive(Clone, Debug)]
 pub(crate) struct Supervisor {
     socket: Option<OsString>,
+    watches: Watches,
+}
+
+/// Whether the supervisor ends a process that gives no sign of life (`WatchdogSec=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watches {
+    Yes,
+    No,
 }
 
 impl Supervisor {
-    /// The one named by `NOTIFY_SOCKET`.
+    /// The one named by `NOTIFY_SOCKET`. `WATCHDOG_PID` is not looked at: after an upgrade it still names the process before.
     pub(crate) fn from_environment() -> Self {
-        Self::at(std::env::var_os("NOTIFY_SOCKET"))
+        let watches = match std::env::var_os("WATCHDOG_USEC") {
+            Some(_) => Watches::Yes,
+            None => Watches::No,
+        };
+        Self::at(std::env::var_os("NOTIFY_SOCKET"), watches)
     }
 
     /// One that is told nothing: another process speaks for the service.
     pub(crate) fn nobody() -> Self {
-        Self::at(None)
+        Self::at(None, Watches::No)
     }
 
-    fn at(socket: Option<OsString>) -> Self {
+    fn at(socket: Option<OsString>, watches: Watches) -> Self {
         Self {
             socket: socket.filter(|socket| !socket.is_empty()),
+            watches,
+        }
+    }
+
+    /// The process is alive; to be told every second or so.
+    pub(crate) fn alive(&self) {
+        if self.watches == Watches::Yes {
+            self.send("WATCHDOG=1");
         }
     }
 
@@ -100,7 +120,7 @@ mod tests {
         let path = dir.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
 
-        Supervisor::at(Some(path.into())).ready("2 listeners\nX=1");
+        Supervisor::at(Some(path.into()), Watches::No).ready("2 listeners\nX=1");
 
         assert_eq!(received(&socket), "READY=1\nSTATUS=2 listeners X=1");
     }
@@ -112,7 +132,7 @@ mod tests {
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let socket = UnixDatagram::bind_addr(&address).unwrap();
 
-        Supervisor::at(Some(format!("@{name}").into())).stopping("3 sessions");
+        Supervisor::at(Some(format!("@{name}").into()), Watches::No).stopping("3 sessions");
 
         assert_eq!(received(&socket), "STOPPING=1\nSTATUS=3 sessions");
     }
@@ -124,7 +144,7 @@ mod tests {
         let path = dir.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
 
-        Supervisor::at(Some(path.into())).main_process(4712);
+        Supervisor::at(Some(path.into()), Watches::No).main_process(4712);
 
         assert_eq!(received(&socket), "MAINPID=4712");
     }
@@ -136,17 +156,32 @@ mod tests {
         let path = dir.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
 
-        Supervisor::at(Some(path.into())).reloading();
+        Supervisor::at(Some(path.into()), Watches::No).reloading();
 
         let told = received(&socket);
         let moment = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=");
         assert!(moment.unwrap().parse::<u64>().unwrap() > 0, "{told}");
     }
 
+    /// Only a supervisor that watches is given signs of life.
+    #[test]
+    fn signs_of_life_are_for_who_watches() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+
+        Supervisor::at(Some(path.clone().into()), Watches::No).alive();
+        Supervisor::at(Some(path.into()), Watches::Yes).alive();
+
+        assert_eq!(received(&socket), "WATCHDOG=1");
+        socket.set_nonblocking(true).unwrap();
+        assert!(socket.recv(&mut [0]).is_err());
+    }
+
     /// Without a supervisor, and with one that is gone, nothing happens.
     #[test]
     fn nobody_to_tell_is_no_fault() {
-        Supervisor::at(None).ready("up");
-        Supervisor::at(Some("/nonexistent/notify".into())).ready("up");
+        Supervisor::at(None, Watches::Yes).alive();
+        Supervisor::at(Some("/nonexistent/notify".into()), Watches::Yes).ready("up");
     }
 }

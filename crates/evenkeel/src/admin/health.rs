@@ -66,7 +66,7 @@ pub(crate) fn alive(vitals: &Vitals) -> Verdict {
 ///
 /// # Errors
 ///
-/// The process is stopping, or is not alive.
+/// The process is starting or stopping, or is not alive.
 pub(crate) fn ready(vitals: &Vitals) -> Verdict {
     match vitals.stage {
         Stage::Starting => Err("the first probes have not ended\n".to_owned()),
