@@ -91,7 +91,7 @@ fn restart(evenkeel: &mut Evenkeel) {
     evenkeel.start_again();
 }
 
-/// Replaces something in the configuration of one that does not run.
+/// Replaces something in the configuration.
 fn edit(evenkeel: &Evenkeel, from: &str, to: &str) {
     let path = evenkeel.config_path();
     let text = fs::read_to_string(&path).expect("it is there");
@@ -239,6 +239,29 @@ fn a_changed_file_beats_a_kept_override() {
     evenkeel.start_again();
     assert_eq!(evenkeel.endpoint_number("letters", "a", "weight"), 2);
     assert_eq!(state(&evenkeel, "b"), "draining");
+}
+
+/// Reloads of a file that says other things leave what was set alone; one that changes the very value beats it.
+#[test]
+fn a_reload_keeps_overrides_that_the_file_does_not_speak_against() {
+    let world = World::new();
+    let evenkeel = world.start();
+    done(&evenkeel.ask(&["endpoint", "drain", "letters/a"]));
+    done(&evenkeel.ask(&["endpoint", "weight", "letters/b", "7"]));
+    edit(
+        &evenkeel,
+        "[cluster.letters]",
+        "[cluster.letters]\nqueue_max = 7",
+    );
+    done(&evenkeel.ask(&["reload"]));
+    assert_eq!(state(&evenkeel, "a"), "draining");
+    assert_eq!(evenkeel.endpoint_number("letters", "b", "weight"), 7);
+
+    edit(&evenkeel, "name = \"b\",", "name = \"b\", weight = 2,");
+    done(&evenkeel.ask(&["reload"]));
+    assert_eq!(state(&evenkeel, "a"), "draining");
+    assert_eq!(evenkeel.endpoint_number("letters", "b", "weight"), 2);
+    assert_eq!(world.visit(4), (0, 4));
 }
 
 /// Half a file, another program's file, a folder: a line in the log, and a start like any other.

@@ -86,8 +86,10 @@ impl Watch {
             .map(|endpoint| endpoint.id)
             .collect();
         self.seen.retain(|endpoint, _| present.contains(endpoint));
-        self.shifts
-            .retain(|name, _| clusters.iter().any(|cluster| cluster.name == *name));
+        self.weights
+            .retain(|endpoint, _| present.contains(endpoint));
+        let names: HashSet<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
+        self.shifts.retain(|name, _| names.contains(&**name));
     }
 
     fn shift(&mut self, cluster: &ClusterStatus) -> Option<Shift> {

@@ -1,10 +1,14 @@
 //! Manual failback: a primary that comes and goes does not split the work; and what another process kept of a cluster.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use fastrand::Rng;
+
 use super::world::{World, backup, cluster_spec, endpoint};
 use crate::units::Weight;
 use crate::{
-    ClusterSpec, Duty, EndpointState, Failback, FailbackRefusal, HealthPolicy, Judgement, Override,
-    ProbeResult, Refusal, Request, Tried, Verdict,
+    Acquired, ClusterSpec, Duty, EndpointState, Failback, FailbackRefusal, HealthPolicy, Judgement,
+    Lease, Override, ProbeResult, Refusal, Request, Tried, Verdict,
 };
 
 /// One primary, one backup; a single probe changes the judgement.
@@ -147,4 +151,58 @@ fn a_successor_with_another_weight_drops_the_override() {
 
     assert_eq!(successor.status("a").weight.get(), 5);
     assert_eq!(kept.duty, Duty::Primaries);
+}
+
+/// The work passes to and fro while two threads ask for it and would not wait: between the tiers nobody is refused.
+#[test]
+fn nobody_is_refused_while_the_work_passes_on() {
+    const PASSES: usize = 150;
+    let world = world();
+    let asked = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let refused = AtomicUsize::new(0);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for asked in &asked {
+            let (world, refused, is_over) = (&world, &refused, &is_over);
+            scope.spawn(move || {
+                let mut rng = Rng::with_seed(7);
+                while !is_over.load(Ordering::SeqCst) {
+                    if ask(world, &mut rng).is_err() {
+                        refused.fetch_add(1, Ordering::SeqCst);
+                    }
+                    asked.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        // No question spans two passes: probes and operators are not as quick as that.
+        let pass = |act: &dyn Fn()| {
+            act();
+            let before = asked.each_ref().map(|asked| asked.load(Ordering::SeqCst));
+            for (asked, before) in asked.iter().zip(before) {
+                while asked.load(Ordering::SeqCst) < before + 2 {
+                    std::thread::yield_now();
+                }
+            }
+        };
+        for _ in 0..PASSES {
+            pass(&|| probe(&world, "a", ProbeResult::Failed));
+            probe(&world, "a", ProbeResult::Passed);
+            pass(&|| assert_eq!(world.cluster.fail_back(world.now), Ok(())));
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(refused.load(Ordering::SeqCst), 0);
+}
+
+fn ask(world: &World, rng: &mut Rng) -> Result<Lease, Refusal> {
+    let request = Request {
+        key: None,
+        tried: &Tried::default(),
+        waiter: None,
+    };
+    match world.cluster.acquire(&request, world.now, rng) {
+        Acquired::Lease(lease) => Ok(lease),
+        Acquired::Refused(refusal) => Err(refusal),
+        Acquired::Wait(_) => panic!("waits without a waiter"),
+    }
 }
