@@ -2,7 +2,7 @@
 //!
 //! The old process starts the new one ([`program`], [`successor`], [`underway`]) and hands over duplicates of its sockets, over a line of their
 //! own ([`channel`], [`words`]); the new one ([`predecessor`], [`endowment`]) starts with them as it always starts, says that it serves, and
-//! is told when it serves alone. Why it goes in this order: docs/decisions/0007-upgrade.md.
+//! is told when it serves alone. Why it goes in this order: docs/decisions/0008-upgrade.md.
 
 mod channel;
 pub(crate) mod endowment;
