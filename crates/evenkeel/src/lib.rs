@@ -19,6 +19,7 @@ mod notify;
 mod orders;
 mod output;
 mod program_log;
+mod regular_file;
 mod reload;
 mod run;
 mod signals;

@@ -16,6 +16,8 @@ use evenkeel_proxy::control::operator::{OverrideReport, OverridesReport, duty_co
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::regular_file;
+
 /// The version of the schema. A file of another one is not read.
 const VERSION: u32 = 1;
 /// The longest file that is read: overrides on about 200,000 endpoints.
@@ -128,7 +130,7 @@ fn pair<T, V>(over: &OverrideReport<T>, read: impl Fn(&T) -> Option<V>) -> Optio
 
 /// Reads the file; there need not be one.
 pub(crate) fn read(path: &Path) -> Result<Vec<KeptCluster>, StateFileError> {
-    let file = match File::open(path) {
+    let file = match regular_file::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
@@ -154,11 +156,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// What lies there is from a process that was cut off, or somebody's trap: a pipe would be waited for, and a link lead elsewhere.
+/// A file that is made anew is neither.
 fn write_beside(beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::remove_file(beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(MODE)
         .open(beside)?;
     file.write_all(bytes)?;
@@ -261,5 +268,41 @@ mod tests {
         assert!(write(&path, b"new").is_err());
 
         assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+
+    /// A pipe in its place is not waited for, neither to be read nor to be written beside.
+    #[test]
+    fn a_pipe_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        make_pipe(&path);
+        let refused = read(&path).unwrap_err();
+        assert!(refused.to_string().contains("a pipe"), "{refused}");
+
+        make_pipe(&beside(&path));
+        write(&path, &encode(&world())).unwrap();
+
+        assert_eq!(read(&path).unwrap(), world());
+    }
+
+    /// A link beside it is not followed: what it leads to stays as it is.
+    #[test]
+    fn a_link_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        let other = folder.path().join("other");
+        fs::write(&other, b"precious").unwrap();
+        std::os::unix::fs::symlink(&other, beside(&path)).unwrap();
+
+        write(&path, &encode(&world())).unwrap();
+
+        assert_eq!(read(&path).unwrap(), world());
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+        assert_eq!(fs::read(&other).unwrap(), b"precious");
+    }
+
+    fn make_pipe(path: &Path) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     }
 }

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::diagnostics::{Diagnostics, Located, Problem, Problems, Sources, Span};
@@ -12,6 +11,7 @@ use super::document::{self, Document, Understood};
 use super::file::{File, Role};
 use super::tables::INCLUDE_PATTERNS_MAX;
 use super::wildcard::{has_wildcard, matching_files};
+use crate::regular_file;
 
 /// The most bytes of one file. 4096 endpoints, each a table of its own, take less than a tenth of it.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -178,7 +178,7 @@ impl Reading {
 /// One byte more than is allowed is read, to tell a file of exactly that size from a larger one.
 fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = open_regular(path)?;
+    let file = regular_file::open(path)?;
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         let message = format!(
@@ -187,45 +187,6 @@ fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
-}
-
-/// A pipe, a terminal or a log of the kernel would be waited for, or be emptied by being read. It is looked at before it is opened,
-/// because opening a device can have effects; and afterwards, in case it was exchanged.
-fn open_regular(path: &Path) -> io::Result<fs::File> {
-    check_regular(&fs::metadata(path)?)?;
-    let not_waiting = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(not_waiting)
-        .open(path)?;
-    check_regular(&file.metadata()?)?;
-    if file_system(&file)? == rustix::fs::PROC_SUPER_MAGIC {
-        return Err(not_regular("a file of the kernel"));
-    }
-    Ok(file)
-}
-
-/// Files under `/proc` call themselves regular, though `/proc/kmsg` is read like a pipe.
-fn file_system(file: &fs::File) -> io::Result<rustix::fs::FsWord> {
-    Ok(rustix::fs::fstatfs(file)?.f_type)
-}
-
-fn check_regular(found: &fs::Metadata) -> io::Result<()> {
-    let kind = found.file_type();
-    match () {
-        () if kind.is_file() => Ok(()),
-        () if kind.is_dir() => Err(not_regular("a folder")),
-        () if kind.is_fifo() => Err(not_regular("a pipe")),
-        () if kind.is_socket() => Err(not_regular("a socket")),
-        () => Err(not_regular("a device")),
-    }
-}
-
-fn not_regular(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("it is {what}, not a regular file"),
-    )
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
