@@ -311,7 +311,8 @@ fn a_broken_program_changes_nothing() {
     world.cannot_upgrade(&["--binary", &program, "--wait", "1"], 5, "thinking");
 
     world.script("exec 0<&-; exec sleep 1000");
-    world.cannot_upgrade(&["--binary", &program, "--wait", "1"], 1, "");
+    let words = ["--binary", &program, "--wait", "5"];
+    world.cannot_upgrade(&words, 1, "the new program hung up");
     world.upgraded();
 }
 
@@ -355,6 +356,42 @@ fn a_stopping_process_is_not_upgraded() {
     client::echo(&mut session, b"after");
     drop(session);
     assert_eq!(world.evenkeel.process().exit().code(), Some(0));
+}
+
+/// A stop while a new process waits for its first probes ends both: nobody serves on without a control socket.
+#[test]
+fn a_stop_calls_an_upgrade_off() {
+    for words in [&["stop"][..], &["stop", "--now"]] {
+        let (endpoint, front) = (well_only_once(), ports::free());
+        let text = config(&front.to_string(), &endpoint);
+        let health = "health = { check = \"http\", every = \"1h\", timeout = \"1m\" }\n";
+        let mut evenkeel = Evenkeel::start(format!("{text}{health}"));
+        let mut command = evenkeel_command(&["upgrade", "--socket"]);
+        command.arg(evenkeel.socket_path());
+        let _upgrade = Process::start(command);
+        wait::until_so("the new process probes", || endpoint.accepted() == 2);
+        let successor = children_of(evenkeel.pid());
+        let successor = successor.parse().expect("one child");
+
+        let stopped = evenkeel.ask(words);
+
+        assert!(stopped.status.success(), "{}", evenkeel.program_log());
+        assert_eq!(evenkeel.process().exit().code(), Some(0));
+        assert!(has_ended(successor), "{}", evenkeel.program_log());
+        assert!(client::try_connect(front).is_err());
+    }
+}
+
+/// An endpoint that answers its first probe, and leaves all others waiting.
+fn well_only_once() -> Service {
+    Service::start(|mut stream, number| {
+        let mut request = [0; 1024];
+        while matches!(stream.read(&mut request), Ok(1..)) {
+            if number == 1 {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+            }
+        }
+    })
 }
 
 /// A stop of the whole service reaches the process that still drains as well: the first signal leaves it its deadline, the second

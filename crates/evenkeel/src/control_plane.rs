@@ -269,6 +269,7 @@ impl Plane {
                 event = self.upgrades.next() => self.attend_to(event),
             }
         }
+        self.upgrades.end().await;
         self.prober.end().await;
         self.keep().await;
         self.finish().await;
@@ -286,6 +287,7 @@ impl Plane {
         if let Some(succession) = self.charge.succession.take() {
             while !self.may_open() {
                 ticks.tick().await;
+                succession.heed()?;
                 self.charge.proxy.tick();
                 self.follow_names();
                 self.prober.follow();

@@ -106,6 +106,15 @@ pub(crate) struct Succession {
 }
 
 impl Succession {
+    /// Looks whether the process before still wants to be followed.
+    ///
+    /// # Errors
+    ///
+    /// It does not: this one must end.
+    pub(crate) fn heed(&self) -> io::Result<()> {
+        self.predecessor.heed()
+    }
+
     /// Takes over: from then on the control socket is this process's, and one that it does not want is gone.
     ///
     /// # Errors

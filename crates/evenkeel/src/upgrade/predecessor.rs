@@ -34,11 +34,11 @@ pub(crate) struct Predecessor {
 ///
 /// There is somebody, but what is said cannot be understood.
 pub(crate) fn meet() -> io::Result<Option<(Predecessor, Belongings)>> {
-    let Some(channel) = line_of(std::env::var(PREDECESSOR_VARIABLE).ok().as_deref()) else {
+    let Some(mut channel) = line_of(std::env::var(PREDECESSOR_VARIABLE).ok().as_deref()) else {
         return Ok(None);
     };
     dup2_stdin(File::open("/dev/null")?)?;
-    channel.set_patience(PACKET_PATIENCE)?;
+    channel.set_patience(PACKET_PATIENCE);
     receive(channel).map(Some)
 }
 
@@ -135,20 +135,39 @@ fn strange(what: &str) -> io::Error {
     io::Error::other(what.to_owned())
 }
 
+fn called_off() -> io::Error {
+    strange("it is stopping, and has called the upgrade off")
+}
+
 impl Predecessor {
     /// Its process id.
     pub(crate) const fn pid(&self) -> u32 {
         self.pid
     }
 
+    /// Looks whether it still wants to be followed, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// It has called it off: it is stopping, and this process must end too.
+    pub(crate) fn heed(&self) -> io::Result<()> {
+        match self.channel.receive_now::<FromOld>() {
+            Ok(Some(_)) => Err(called_off()),
+            // Its end without a word: that is looked into when this process serves.
+            Ok(None) => Ok(()),
+            Err(error) if error.raw_os_error().is_some() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Says that this process serves, and waits until the other one has given up what it had. If that one has ended meanwhile,
-    /// this one goes on alone: nobody else has the sockets.
+    /// this one goes on alone: nobody else has the sockets. One that ends because it was told to says so before.
     ///
     /// # Errors
     ///
     /// The other one does not let go: it serves, and this one must not.
     pub(crate) fn take_over(&mut self) -> io::Result<()> {
-        self.channel.set_patience(GO_PATIENCE)?;
+        self.channel.set_patience(GO_PATIENCE);
         // Whether it has ended is seen in a moment.
         let _ = self.channel.send(&FromNew::Ready, &[]);
         match self.channel.receive::<FromOld>()? {
@@ -160,6 +179,10 @@ impl Predecessor {
                 message: FromOld::Go,
                 ..
             }) => {}
+            Some(Packet {
+                message: FromOld::CalledOff,
+                ..
+            }) => return Err(called_off()),
             Some(_) => return Err(strange("it does not let go")),
         }
         if let Some(stderr) = self.stderr.take() {

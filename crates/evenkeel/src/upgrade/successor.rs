@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -54,6 +55,11 @@ pub(crate) enum UpgradeError {
     },
     /// What it needs could not be handed over.
     HandOver(io::Error),
+    /// It closed its end of the line and ran on, and was killed.
+    HungUp {
+        /// What it said.
+        said: String,
+    },
     /// It was called off.
     CalledOff,
 }
@@ -90,6 +96,10 @@ impl fmt::Display for UpgradeError {
                     "the sockets cannot be handed to the new program: {source}"
                 )
             }
+            Self::HungUp { said } => {
+                f.write_str("the new program hung up before it was ready, and was killed")?;
+                write_said(f, said)
+            }
             Self::CalledOff => f.write_str("the upgrade was called off: the process is stopping"),
         }
     }
@@ -104,31 +114,39 @@ fn write_said(f: &mut fmt::Formatter<'_>, said: &str) -> fmt::Result {
 
 /// A way to reach the new process, from the control plane.
 #[derive(Clone, Debug)]
-pub(crate) struct Line(Arc<Channel>);
+pub(crate) struct Line {
+    channel: Arc<Channel>,
+    is_called_off: Arc<AtomicBool>,
+}
 
 impl Line {
     /// A new one, and its other end.
     pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
-        let (channel, theirs) = Channel::pair()?;
-        channel.set_patience(PACKET_PATIENCE)?;
-        Ok((Self(Arc::new(channel)), theirs))
+        let (mut channel, theirs) = Channel::pair()?;
+        channel.set_patience(PACKET_PATIENCE);
+        let line = Self {
+            channel: Arc::new(channel),
+            is_called_off: Arc::default(),
+        };
+        Ok((line, theirs))
     }
 
     /// It serves alone from now on.
     pub(crate) fn go(&self) -> io::Result<()> {
-        self.0.send(&FromOld::Go, &[])
+        self.channel.send(&FromOld::Go, &[])
     }
 
-    /// Ends a new process that does not serve yet.
+    /// Ends a new process that does not serve yet. It is told, because the end of the line alone would mean an accident.
     pub(crate) fn call_off(&self) {
-        self.0.hang_up();
+        self.is_called_off.store(true, Ordering::SeqCst);
+        self.channel.hang_up_with(&FromOld::CalledOff);
     }
 }
 
 /// A new process on its way.
 pub(crate) struct Successor {
     child: Child,
-    channel: Arc<Channel>,
+    line: Line,
     stderr: Overheard,
 }
 
@@ -139,7 +157,6 @@ impl Successor {
         line: Line,
         theirs: OwnedFd,
     ) -> Result<Self, UpgradeError> {
-        let Line(channel) = line;
         let started = program
             .command()
             .env(PREDECESSOR_VARIABLE, std::process::id().to_string())
@@ -153,7 +170,7 @@ impl Successor {
         let stderr = Overheard::new(child.stderr.take());
         Ok(Self {
             child,
-            channel,
+            line,
             stderr,
         })
     }
@@ -170,17 +187,17 @@ impl Successor {
         patience: Duration,
     ) -> Result<(), UpgradeError> {
         let deadline = Instant::now() + patience;
-        let handed = hand_over(&self.channel, &belongings);
+        let handed = hand_over(&self.line.channel, &belongings);
         drop(belongings);
         let ready = match handed {
             Ok(()) => self.await_ready(deadline),
-            // It may have ended, and then that is the better answer.
-            Err(_) if self.has_ended() => Ok(Word::End),
+            // It has ended, most likely, and then that is the better answer.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Word::End),
             Err(error) => Err(error),
         };
         match ready {
-            Ok(Word::Ready) => Ok(()),
-            Ok(Word::End) => Err(self.ended()),
+            Ok(Word::Ready) if !self.is_called_off() => Ok(()),
+            Ok(Word::Ready | Word::End) => Err(self.ended()),
             Ok(Word::None) => {
                 self.end();
                 Err(UpgradeError::TimedOut {
@@ -207,18 +224,18 @@ impl Successor {
             if left.is_zero() {
                 return Ok(Word::None);
             }
-            let waiting = wait_for(&self.channel, &self.stderr, left)?;
+            let waiting = wait_for(&self.line.channel, &self.stderr, left)?;
             if waiting.stderr {
                 self.stderr.listen();
             }
             if waiting.channel {
-                let packet = self.channel.receive::<FromNew>()?;
+                let packet = self.line.channel.receive::<FromNew>()?;
                 return Ok(packet.map_or(Word::End, |_| Word::Ready));
             }
         }
     }
 
-    /// Its end of the line is closed. Whoever called it off did that, or it did, most likely by ending.
+    /// The line is closed. Whoever called it off did that, or it did, most likely by ending.
     fn ended(&mut self) -> UpgradeError {
         let deadline = Instant::now() + END_PATIENCE;
         while !self.has_ended() && Instant::now() < deadline {
@@ -227,13 +244,16 @@ impl Successor {
         let ended_itself = self.has_ended();
         self.end();
         self.stderr.listen();
+        let said = self.stderr.said();
         match self.child.wait() {
-            Ok(status) if ended_itself => UpgradeError::Ended {
-                status,
-                said: self.stderr.said(),
-            },
-            _ => UpgradeError::CalledOff,
+            _ if self.is_called_off() => UpgradeError::CalledOff,
+            Ok(status) if ended_itself => UpgradeError::Ended { status, said },
+            _ => UpgradeError::HungUp { said },
         }
+    }
+
+    fn is_called_off(&self) -> bool {
+        self.line.is_called_off.load(Ordering::SeqCst)
     }
 
     fn has_ended(&mut self) -> bool {
@@ -338,6 +358,7 @@ impl Overheard {
                 Ok(0) => self.pipe = None,
                 Ok(count) => self.pass_on(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => self.pipe = None,
             }
         }

@@ -14,6 +14,7 @@ use evenkeel_proxy::control::upgrade_report::UpgradeReport;
 use evenkeel_proxy::{Proxy, Stillness};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::{Belongings, Line, Program, Successor, UpgradeError, state};
 
@@ -22,6 +23,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Requests that wait to be read; all but the first are refused at once.
 const REQUESTS_MAX: usize = 16;
+/// How long a process that stops waits until the new program that it has called off is gone.
+const CALLED_OFF_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where upgrades are asked for.
 #[derive(Clone, Debug)]
@@ -132,7 +135,7 @@ impl Upgrades {
     pub(crate) async fn next(&mut self) -> Event {
         tokio::select! {
             Some(asked) = self.requests.recv() => Event::Asked(asked),
-            outcome = settled(&mut self.underway) => self.settle(outcome),
+            outcome = settled(&mut self.underway) => Event::Settled(self.settle(outcome)),
         }
     }
 
@@ -166,16 +169,28 @@ impl Upgrades {
         }
     }
 
-    fn settle(&mut self, outcome: Result<u32, UpgradeError>) -> Event {
+    /// Waits, but not for long, until what was called off is gone: nobody would end it after this process, or tell whoever asked.
+    pub(crate) async fn end(&mut self) {
+        if self.underway.is_none() {
+            return;
+        }
+        let gone = timeout(CALLED_OFF_PATIENCE, settled(&mut self.underway)).await;
+        match gone.map(|outcome| self.settle(outcome)) {
+            Ok(settled) => drop(settled.successor()),
+            Err(_) => tracing::warn!("the new program that was called off may still be there"),
+        }
+    }
+
+    fn settle(&mut self, outcome: Result<u32, UpgradeError>) -> Settled {
         let Some(underway) = self.underway.take() else {
             unreachable!("only what is under way has an outcome");
         };
-        Event::Settled(Settled {
+        Settled {
             asked: underway.asked,
             line: underway.line,
             outcome,
             _still: underway.still,
-        })
+        }
     }
 }
 
@@ -189,7 +204,10 @@ impl Settled {
                 pid,
             }),
             Err(error) => {
-                tracing::error!("no upgrade: this process goes on: {error}");
+                match error {
+                    UpgradeError::CalledOff => tracing::warn!("no upgrade: {error}"),
+                    _ => tracing::error!("no upgrade: this process goes on: {error}"),
+                }
                 self.asked.answer(report(&error));
                 None
             }

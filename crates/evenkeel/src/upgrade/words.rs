@@ -5,6 +5,7 @@
 //! old → new   {"sockets":["mysql","mysql","web","web"]}        as often as it takes
 //! new → old   "ready"                                          it accepts connections
 //! old → new   "go"                                             it does not any more, and has given up the control socket
+//! old → new   "called-off"                                   instead: it is stopping, and the new one must end
 //! old → new   {"sessions":17}                                  what it still has, now and then
 //! ```
 //!
@@ -26,6 +27,8 @@ pub(super) enum FromOld {
     Sockets(Vec<String>),
     /// The process that serves is you.
     Go,
+    /// The process that serves is stopping: end. Without this word, its end is an accident, and the new process stays.
+    CalledOff,
     /// Sessions that still have to end.
     Sessions(u64),
 }
@@ -100,6 +103,10 @@ mod tests {
         assert_eq!(serde_json::to_string(&hello).unwrap(), line);
         assert_eq!(serde_json::from_str::<FromOld>(line).unwrap(), hello);
         assert_eq!(serde_json::to_string(&FromOld::Go).unwrap(), r#""go""#);
+        assert_eq!(
+            serde_json::to_string(&FromOld::CalledOff).unwrap(),
+            r#""called-off""#
+        );
         assert_eq!(
             serde_json::to_string(&FromNew::Ready).unwrap(),
             r#""ready""#
