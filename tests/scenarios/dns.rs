@@ -280,3 +280,22 @@ fn a_huge_answer_is_cut() {
     wait::until_so("there are 256", || endpoints(&evenkeel).len() == 256);
     assert!(evenkeel.program_log().contains("leads to 300 addresses"));
 }
+
+/// An order for a name with addresses is refused, and says what they are: never what a neighbour is called.
+#[test]
+fn an_order_for_a_name_is_answered_with_its_addresses() {
+    let (front, port) = (ports::free(), ports::free().port());
+    let dns = Dnsmasq::start("127.0.0.2 db1.test\n127.0.0.3 db2.test", "");
+    let named = format!(
+        "{{ name = \"db1\", address = \"db1.test:{port}\" }}, {{ name = \"db2\", address = \"127.0.0.3:{port}\" }}"
+    );
+    let evenkeel = Evenkeel::start(config(front, dns.address(), &named));
+    wait::until_so("the name is known", || endpoints(&evenkeel).len() == 2);
+
+    let output = evenkeel.ask(&["endpoint", "drain", "letters/db1"]);
+
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(said.contains(&format!("db1/127.0.0.2:{port}")), "{said}");
+    assert!(!said.contains("db2"), "{said}");
+}

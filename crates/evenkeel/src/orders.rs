@@ -82,7 +82,29 @@ fn unknown_endpoint(cluster: &Cluster, proxy: &Proxy, name: &str) -> Fault {
         .map(|endpoint| endpoint.name.to_string())
         .collect();
     let what = format!("endpoint in {}", cluster.name());
+    if let Some(fault) = stands_for(&what, name, &names) {
+        return fault;
+    }
     unknown(FaultKind::UnknownEndpoint, &what, name, &names)
+}
+
+/// A name that leads to addresses is no endpoint itself, but they are. To offer a neighbour's name would put the wrong one out of
+/// work.
+fn stands_for(what: &str, name: &str, names: &[String]) -> Option<Fault> {
+    let of_name = |known: &&String| {
+        let address = known.strip_prefix(name);
+        address.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let led_to: Vec<String> = names.iter().filter(of_name).cloned().collect();
+    let meant = listed(&led_to);
+    (!led_to.is_empty()).then(|| {
+        Fault::new(
+            FaultKind::UnknownEndpoint,
+            format_args!(
+                "there is no {what} named {name:?}, but that name leads to: {meant}; say which"
+            ),
+        )
+    })
 }
 
 /// Names what is nearest, and what there is.
@@ -90,16 +112,20 @@ fn unknown(kind: FaultKind, what: &str, name: &str, names: &[String]) -> Fault {
     let meant = nearest(name, names.iter().map(String::as_str))
         .map(|near| format!("; did you mean {near:?}?"))
         .unwrap_or_default();
-    let shown = names.iter().take(NAMES_SHOWN_MAX).map(String::as_str);
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let more = match names.len().saturating_sub(NAMES_SHOWN_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let there_are = listed(names);
     Fault::new(
         kind,
-        format_args!("there is no {what} named {name:?}{meant}; there are: {shown}{more}"),
+        format_args!("there is no {what} named {name:?}{meant}; there are: {there_are}"),
     )
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES_SHOWN_MAX).map(String::as_str);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// The endpoint's line in the configuration, if it said what is in force; `None` where it does.
