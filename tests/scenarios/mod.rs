@@ -4,6 +4,7 @@
 
 mod access_log;
 mod admin;
+mod broken_file;
 mod chaos;
 mod commands;
 mod configuration;

@@ -90,6 +90,7 @@ fn say(report: &ReloadReport, arguments: &ReloadArguments) -> Exit {
         ReloadReport::Invalid { diagnostics, .. } => {
             // With standard error gone, there is nobody left to tell; the exit code says it all the same.
             let _ = io::stderr().lock().write_all(diagnostics.as_bytes());
+            output::complain("not reloaded: what runs goes on with the configuration that it has");
             Exit::Done
         }
         ReloadReport::Failed { message } => {

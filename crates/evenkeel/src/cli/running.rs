@@ -110,19 +110,17 @@ impl Candidate {
     }
 }
 
+/// A process runs on while its file is being edited, so that a file may be wrong as long as it tells this.
 fn socket_of(file: &Path) -> Result<PathBuf, Refused> {
-    let loaded = config::load(file).map_err(|diagnostics| invalid(file, &diagnostics))?;
-    loaded
-        .settings
-        .process
-        .control_socket
-        .ok_or_else(|| Refused {
-            message: format!(
-                "{}: the control socket is turned off in this configuration",
-                output::shown_path(file)
-            ),
-            exit: Exit::NothingRunning,
-        })
+    let socket = config::control_socket_of(file);
+    let socket = socket.map_err(|diagnostics| invalid(file, &diagnostics))?;
+    socket.ok_or_else(|| Refused {
+        message: format!(
+            "{}: the control socket is turned off in this configuration",
+            output::shown_path(file)
+        ),
+        exit: Exit::NothingRunning,
+    })
 }
 
 /// The first fault is often the only one, and says whether the file is there at all.
@@ -144,8 +142,8 @@ fn invalid(file: &Path, diagnostics: &Diagnostics) -> Refused {
 /// The configuration in its usual place may name a socket; then the user's own default, then root's.
 fn guesses(surroundings: &Surroundings) -> Vec<Candidate> {
     let own = Candidate::OwnDefault(surroundings.control_socket());
-    let configured = config::load(Path::new(DEFAULT_PATH)).ok();
-    let configured = configured.and_then(|loaded| loaded.settings.process.control_socket);
+    let configured = config::control_socket_of(Path::new(DEFAULT_PATH));
+    let configured = configured.ok().flatten();
     // A configuration without one has the user's own default filled in.
     let configured = configured.filter(|path| path != own.path());
     let system = Candidate::Named(PathBuf::from(SYSTEM_SOCKET));

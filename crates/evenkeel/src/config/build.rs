@@ -84,15 +84,24 @@ fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> Pro
         ready_delay: limit(&[&written.ready_delay], None).unwrap_or(READY_DELAY),
         stop_deadline: limit(&[&written.stop_deadline], Some(STOP_DEADLINE))
             .unwrap_or(STOP_DEADLINE),
-        control_socket: match written.control_socket.as_ref().map(|socket| &socket.value) {
-            None => Some(surroundings.control_socket()),
-            Some(WordOrPath::Word(_)) => None,
-            Some(WordOrPath::Path(path)) => Some(within(folder, path)),
-        },
+        control_socket: control_socket(written, folder, surroundings),
         state_file: match written.state_file.as_ref().map(|file| &file.value) {
             None | Some(WordOrPath::Word(_)) => None,
             Some(WordOrPath::Path(path)) => Some(within(folder, path)),
         },
+    }
+}
+
+/// `None` if it is turned off.
+pub(super) fn control_socket(
+    written: &Process,
+    folder: &Path,
+    surroundings: &Surroundings,
+) -> Option<PathBuf> {
+    match written.control_socket.as_ref().map(|socket| &socket.value) {
+        None => Some(surroundings.control_socket()),
+        Some(WordOrPath::Word(_)) => None,
+        Some(WordOrPath::Path(path)) => Some(within(folder, path)),
     }
 }
 

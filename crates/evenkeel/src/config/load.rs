@@ -176,7 +176,7 @@ impl Reading {
 }
 
 /// One byte more than is allowed is read, to tell a file of exactly that size from a larger one.
-fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = regular_file::open(path)?;
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;

@@ -25,6 +25,7 @@ mod load;
 mod read;
 #[cfg(test)]
 mod reference;
+mod salvage;
 mod schema;
 mod suggest;
 mod surroundings;
@@ -40,6 +41,7 @@ pub use diagnostics::{
 pub use dump::dump;
 pub(crate) use dump::endpoint_line;
 pub use load::{CONFIGURATION_BYTES_MAX, FILE_BYTES_MAX, INCLUDED_FILES_MAX};
+pub use salvage::control_socket_of;
 pub use schema::schema;
 pub(crate) use suggest::nearest;
 pub use surroundings::Surroundings;
