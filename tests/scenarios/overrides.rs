@@ -325,6 +325,35 @@ fn with_manual_failback_a_primary_that_returns_waits() {
     assert_eq!(on_duty(&world, &evenkeel, "a"), "primaries");
 }
 
+/// The primary is a name, which takes longer than the backup's address: it has the work all the same, at every start and upgrade.
+#[test]
+fn with_manual_failback_a_primary_that_is_a_name_has_the_work() {
+    let world = World::new();
+    let more = "failback = \"manual\"\n[cluster.letters.health]\ncheck = \"tcp\"\nevery = \"100ms\"\nrise = 1\nfall = 1";
+    let config = world.config("", ", backup = true", more);
+    let (fixed, name) = (world.a.address(), world.a.address().port());
+    let config = config.replace(&format!("\"{fixed}\""), &format!("\"localhost:{name}\""));
+    let mut evenkeel = Launch::new(config)
+        .process("workers = 2\nstate_file = \"./state.json\"")
+        .start();
+    let primary = format!("a/{fixed}");
+    let found = |evenkeel: &Evenkeel| {
+        wait::until_so("the name is resolved", || {
+            evenkeel.status()["clusters"][0]["endpoints"][0]["name"] == primary
+        });
+        on_duty(&world, evenkeel, &primary)
+    };
+    for _ in 0..3 {
+        assert_eq!(found(&evenkeel), "primaries");
+        restart(&mut evenkeel);
+    }
+    for _ in 0..3 {
+        assert_eq!(found(&evenkeel), "primaries");
+        done(&evenkeel.ask(&["upgrade"]));
+    }
+    assert_eq!(found(&evenkeel), "primaries");
+}
+
 /// Four sessions go to `who` and nobody else; says who is on duty.
 #[track_caller]
 fn on_duty(world: &World, evenkeel: &Evenkeel, who: &str) -> String {

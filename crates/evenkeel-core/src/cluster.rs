@@ -29,11 +29,23 @@ pub struct ClusterSpec {
     pub health: Option<HealthPolicy>,
     /// What happens when primaries return while backups have the work.
     pub failback: Failback,
+    /// Which endpoints nobody can list yet.
+    pub awaited: Awaited,
 }
 
 impl ClusterSpec {
     /// The most endpoints in one cluster.
     pub const ENDPOINTS_MAX: usize = 4096;
+}
+
+/// Whether endpoints may come that are configured by name, while nobody knows yet where the name leads. Manual failback
+/// waits for them as for endpoints before their first probe; nothing else does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// Ordinary ones.
+    pub primaries: bool,
+    /// Such as stand in for them.
+    pub backups: bool,
 }
 
 /// One upstream address.

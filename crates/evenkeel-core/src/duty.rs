@@ -34,7 +34,7 @@ pub(crate) enum Tier {
 pub(crate) struct Outlook {
     /// One at least is usable.
     pub(crate) usable: bool,
-    /// One at least is in service and has not been probed yet.
+    /// One at least is in service and has not been probed yet, or its name has not been resolved.
     pub(crate) unknown: bool,
     /// One at least is in service.
     pub(crate) in_service: bool,
@@ -67,8 +67,8 @@ impl Duty {
     /// Who works, given who was on duty before: `outlook` tells of either tier.
     ///
     /// With automatic failback that is whoever is usable, primaries first. With manual failback the duty changes only when
-    /// all of those who have it are known to be out. While one of them awaits its first probe nobody works, for the length
-    /// of one probe: otherwise whoever is probed first after a start would keep the work.
+    /// all of those who have it are known to be out. While one of them awaits its first probe, or its name the first answer,
+    /// nobody works: otherwise whoever is found or probed first after a start would keep the work.
     pub(crate) fn decide(self, policy: DutyPolicy, outlook: impl Fn(Self) -> Outlook) -> Tier {
         match policy.failback {
             Failback::Auto => decide_anew(policy.when_none, outlook),
@@ -87,7 +87,7 @@ impl Duty {
             Tier::Usable(self.other())
         } else if when_none == WhenNone::Fail || other.usable {
             Tier::Nobody
-        } else if own.in_service {
+        } else if own.in_service || own.unknown {
             Tier::AllOf(self)
         } else {
             Tier::AllOf(self.other())
@@ -189,6 +189,21 @@ mod tests {
         assert_eq!(after(DOWN), Tier::Usable(Duty::Backups));
         let all = decide(Duty::Primaries, MANUAL_ALL, UNKNOWN, USABLE);
         assert_eq!(all, Tier::Nobody);
+    }
+
+    /// Primaries whose name is not resolved yet have not lost the duty, whatever `when_none` says and the backups are.
+    #[test]
+    fn the_duty_waits_for_names() {
+        let awaited = Outlook {
+            in_service: false,
+            ..UNKNOWN
+        };
+        for policy in [MANUAL, MANUAL_ALL] {
+            for backups in [USABLE, UNKNOWN, DOWN] {
+                let tier = decide(Duty::Primaries, policy, awaited, backups);
+                assert_ne!(tier.duty(), Some(Duty::Backups), "{backups:?}");
+            }
+        }
     }
 
     /// Even in need, manual failback never has both tiers at work.

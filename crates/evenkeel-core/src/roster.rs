@@ -216,7 +216,13 @@ impl Roster {
     }
 
     pub(crate) fn outlook(&self, snapshot: &Snapshot, duty: Duty) -> Outlook {
-        let mut outlook = Outlook::default();
+        let mut outlook = Outlook {
+            unknown: match duty {
+                Duty::Primaries => snapshot.spec.awaited.primaries,
+                Duty::Backups => snapshot.spec.awaited.backups,
+            },
+            ..Outlook::default()
+        };
         for (position, spec) in snapshot.spec.endpoints.iter().enumerate() {
             if Duty::of(spec) == duty && is_in_service(spec) {
                 outlook.in_service = true;

@@ -19,10 +19,10 @@ use parking_lot::Mutex;
 use crate::fault::{Fault, inject};
 use crate::units::{Address, EndpointId, HashKey, Time, Weight};
 use crate::{
-    Acquired, Balance, Cluster, ClusterSpec, ClusterStatus, Duty, EjectionPolicy, EndpointSpec,
-    EndpointState, EndpointStatus, Failback, FailbackRefusal, Failure, HashPolicy, HealthChange,
-    HealthPolicy, Judgement, Lease, Outcome, Override, ProbeResult, Refusal, Request, Service,
-    Ticket, TrialPolicy, Tried, Waiter, WhenNone,
+    Acquired, Awaited, Balance, Cluster, ClusterSpec, ClusterStatus, Duty, EjectionPolicy,
+    EndpointSpec, EndpointState, EndpointStatus, Failback, FailbackRefusal, Failure, HashPolicy,
+    HealthChange, HealthPolicy, Judgement, Lease, Outcome, Override, ProbeResult, Refusal, Request,
+    Service, Ticket, TrialPolicy, Tried, Waiter, WhenNone,
 };
 
 macro_rules! ensure {

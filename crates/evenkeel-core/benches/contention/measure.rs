@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use evenkeel_core::units::{Address, HashKey, Time, Weight};
 use evenkeel_core::{
-    Acquired, Balance, Cluster, ClusterSpec, EndpointSpec, Failback, HashPolicy, Outcome, Request,
-    TrialPolicy, Tried, WhenNone,
+    Acquired, Awaited, Balance, Cluster, ClusterSpec, EndpointSpec, Failback, HashPolicy, Outcome,
+    Request, TrialPolicy, Tried, WhenNone,
 };
 use fastrand::Rng;
 use rustix::time::{ClockId, clock_gettime};
@@ -327,6 +327,7 @@ fn spec(balance: Balance) -> ClusterSpec {
         when_none: WhenNone::Fail,
         health: None,
         failback: Failback::Auto,
+        awaited: Awaited::default(),
     }
 }
 

@@ -7,8 +7,8 @@ use fastrand::Rng;
 use super::world::{World, backup, cluster_spec, endpoint};
 use crate::units::Weight;
 use crate::{
-    Acquired, ClusterSpec, Duty, EndpointState, Failback, FailbackRefusal, HealthPolicy, Judgement,
-    Lease, Override, ProbeResult, Refusal, Request, Tried, Verdict,
+    Acquired, Awaited, ClusterSpec, Duty, EndpointState, Failback, FailbackRefusal, HealthPolicy,
+    Judgement, KeptCluster, Lease, Override, ProbeResult, Refusal, Request, Tried, Verdict,
 };
 
 /// One primary, one backup; a single probe changes the judgement.
@@ -76,6 +76,78 @@ fn at_a_start_the_primaries_are_waited_for() {
     assert_eq!(world.refusal(), Refusal::NoEndpoint);
     probe(&world, "a", ProbeResult::Passed);
     assert_eq!(world.visited(2), "aa");
+}
+
+/// The primary is a name that is not resolved yet, and the backup is up.
+fn awaiting_the_primary() -> World {
+    let world = World::new(ClusterSpec {
+        endpoints: vec![backup("b")],
+        awaited: Awaited {
+            primaries: true,
+            backups: false,
+        },
+        ..manual()
+    });
+    probe(&world, "b", ProbeResult::Passed);
+    world
+}
+
+/// It was resolved and probed last: it finds the duty where it was.
+#[test]
+fn at_a_start_the_names_of_primaries_are_waited_for() {
+    let mut world = awaiting_the_primary();
+    assert_eq!(world.refusal(), Refusal::NoEndpoint);
+    world.cluster.reconfigure(manual(), world.now);
+    assert_eq!(world.refusal(), Refusal::NoEndpoint);
+    probe(&world, "a", ProbeResult::Passed);
+    assert_eq!(world.visited(2), "aa");
+}
+
+/// The name leads nowhere: the backups have the work, and keep it when it leads somewhere later.
+#[test]
+fn a_name_that_leads_nowhere_gives_the_duty_away() {
+    let mut world = awaiting_the_primary();
+    let without = ClusterSpec {
+        endpoints: vec![backup("b")],
+        ..manual()
+    };
+    world.cluster.reconfigure(without, world.now);
+    assert_eq!(world.visited(2), "bb");
+    world.cluster.reconfigure(manual(), world.now);
+    probe(&world, "a", ProbeResult::Passed);
+    assert_eq!(world.visited(2), "bb");
+}
+
+/// A successor whose names are not resolved yet keeps the duty where it was, for primaries and for backups.
+#[test]
+fn a_successor_waits_for_names() {
+    for duty in [Duty::Primaries, Duty::Backups] {
+        let is_awaited = |tier| tier == duty;
+        let present = match duty {
+            Duty::Primaries => backup("b"),
+            Duty::Backups => endpoint("a", 1),
+        };
+        let name = present.name.clone();
+        let mut world = World::new(ClusterSpec {
+            endpoints: vec![present],
+            awaited: Awaited {
+                primaries: is_awaited(Duty::Primaries),
+                backups: is_awaited(Duty::Backups),
+            },
+            ..manual()
+        });
+        let kept = KeptCluster {
+            duty,
+            ..world.cluster.export()
+        };
+        world.cluster.import(&kept, world.now);
+        probe(&world, &name, ProbeResult::Passed);
+        world.cluster.reconfigure(manual(), world.now);
+        probe(&world, "a", ProbeResult::Passed);
+        probe(&world, "b", ProbeResult::Passed);
+        let expected = if duty == Duty::Primaries { "aa" } else { "bb" };
+        assert_eq!(world.visited(2), expected);
+    }
 }
 
 /// A reload is no failback; one that makes failback automatic is.

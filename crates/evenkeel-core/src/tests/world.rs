@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::units::{Address, HashKey, Time, Weight};
 use crate::{
-    Acquired, Balance, Cluster, ClusterSpec, EjectionPolicy, EndpointSpec, EndpointStatus,
+    Acquired, Awaited, Balance, Cluster, ClusterSpec, EjectionPolicy, EndpointSpec, EndpointStatus,
     Failback, Failure, Lease, Outcome, Refusal, Request, Ticket, TrialPolicy, Tried, Waiter,
     WhenNone,
 };
@@ -64,6 +64,7 @@ pub(crate) fn cluster_spec(endpoints: Vec<EndpointSpec>) -> ClusterSpec {
         when_none: WhenNone::Fail,
         health: None,
         failback: Failback::Auto,
+        awaited: Awaited::default(),
     }
 }
 

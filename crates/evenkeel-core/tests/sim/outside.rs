@@ -191,7 +191,9 @@ impl Simulation {
         }
         let is_out = |duty| {
             let backup = duty == Duty::Backups;
-            !self.has_usable(after, backup) && !self.has_unknown(after, backup)
+            !self.is_awaited(backup)
+                && !self.has_usable(after, backup)
+                && !self.has_unknown(after, backup)
         };
         ensure!(
             before.duty == after.duty || is_out(before.duty) || self.has_failed_back,
@@ -256,6 +258,15 @@ impl Simulation {
 
     fn has_usable(&self, status: &ClusterStatus, backup: bool) -> bool {
         self.has(status, backup, is_usable)
+    }
+
+    fn is_awaited(&self, backup: bool) -> bool {
+        let awaited = self.spec.awaited;
+        if backup {
+            awaited.backups
+        } else {
+            awaited.primaries
+        }
     }
 
     fn has_unknown(&self, status: &ClusterStatus, backup: bool) -> bool {

@@ -27,6 +27,15 @@ pub(super) fn random_spec(rng: &mut Rng, seed: u64) -> ClusterSpec {
         },
         health: random_health(rng),
         failback: random_failback(rng),
+        awaited: random_awaited(rng),
+    }
+}
+
+/// Mostly nobody.
+fn random_awaited(rng: &mut Rng) -> Awaited {
+    Awaited {
+        primaries: rng.u8(0..6) == 0,
+        backups: rng.u8(0..6) == 0,
     }
 }
 

@@ -8,9 +8,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{ClusterSpec, EndpointSpec};
+use evenkeel_core::{Awaited, ClusterSpec, EndpointSpec};
 
 use super::circle::leads_back;
+use super::directory::Found;
 use super::question::{Question, Target};
 use crate::settings::{ClusterSettings, ListenerSettings, NamedEndpoints, Settings};
 
@@ -82,11 +83,10 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// All clusters, in their order, with what their names lead to: `found` says what a question has led to, and nothing for one
-/// that has never had a good answer.
+/// All clusters, in their order, with what their names lead to: `found` says what a question has led to.
 pub(crate) fn compose_all(
     settings: &Settings,
-    found: impl Fn(&Question) -> Option<Arc<[Target]>>,
+    found: impl Fn(&Question) -> Found,
 ) -> Vec<Composition> {
     let compose = |cluster: &ClusterSettings| {
         let to_it = |listener: &&ListenerSettings| listener.to == cluster.spec.name;
@@ -99,7 +99,7 @@ pub(crate) fn compose_all(
 fn compose<'a>(
     cluster: &ClusterSettings,
     binds: impl Iterator<Item = &'a Address>,
-    found: impl Fn(&Question) -> Option<Arc<[Target]>>,
+    found: impl Fn(&Question) -> Found,
 ) -> Composition {
     let fixed = &cluster.spec.endpoints;
     let mut builder = Builder {
@@ -107,6 +107,7 @@ fn compose<'a>(
         taken: fixed.iter().map(|fixed| fixed.address.clone()).collect(),
         endpoints: Vec::with_capacity(fixed.len()),
         room: ClusterSpec::ENDPOINTS_MAX.saturating_sub(fixed.len()),
+        awaited: Awaited::default(),
         left_out: Vec::new(),
     };
     let mut done = 0;
@@ -114,11 +115,16 @@ fn compose<'a>(
         let before = named.position.clamp(done, fixed.len());
         builder.endpoints.extend_from_slice(&fixed[done..before]);
         done = before;
-        builder.add(named, &found(&named.question).unwrap_or_default());
+        match found(&named.question) {
+            Found::Targets(targets) => builder.add(named, &targets),
+            Found::Nothing => {}
+            Found::NotAnswered => builder.wait_for(named),
+        }
     }
     builder.endpoints.extend_from_slice(&fixed[done..]);
     let mut settings = cluster.clone();
     settings.spec.endpoints = builder.endpoints;
+    settings.spec.awaited = builder.awaited;
     Composition {
         settings,
         left_out: builder.left_out,
@@ -133,10 +139,21 @@ struct Builder<'a> {
     endpoints: Vec<EndpointSpec>,
     /// How many more the cluster may have beside those with a fixed address.
     room: usize,
+    awaited: Awaited,
     left_out: Vec<LeftOut>,
 }
 
 impl Builder<'_> {
+    /// The records of a service may bring both kinds.
+    fn wait_for(&mut self, named: &NamedEndpoints) {
+        if named.disabled || named.weight == Some(Weight::ZERO) {
+            return;
+        }
+        let is_service = matches!(named.question, Question::Service { .. });
+        self.awaited.primaries |= !named.backup;
+        self.awaited.backups |= named.backup || is_service;
+    }
+
     fn add(&mut self, named: &NamedEndpoints, targets: &[Target]) {
         let label = || Arc::clone(&named.label);
         if targets.len() > ADDRESSES_PER_NAME_MAX {
@@ -256,7 +273,9 @@ mod tests {
 
     /// Every name leads to these.
     fn with(settings: &ClusterSettings, targets: &[Target]) -> Composition {
-        compose(settings, std::iter::empty(), |_| Some(targets.into()))
+        compose(settings, std::iter::empty(), |_| {
+            Found::Targets(targets.into())
+        })
     }
 
     fn endpoint_names(composition: &Composition) -> Vec<String> {
@@ -282,9 +301,27 @@ mod tests {
     fn a_name_without_an_answer_adds_nothing() {
         let settings = cluster(vec![fixed("a", 1)], vec![named("db", 0)]);
 
-        let composition = compose(&settings, std::iter::empty(), |_| None);
+        let composition = compose(&settings, std::iter::empty(), |_| Found::Nothing);
 
         assert_eq!(endpoint_names(&composition), ["a"]);
+        assert_eq!(composition.settings.spec.awaited, Awaited::default());
+    }
+
+    /// Before the first answer, what the name may lead to is awaited; a disabled one is not.
+    #[test]
+    fn a_name_before_its_first_answer_is_awaited() {
+        let mut settings = cluster(vec![fixed("a", 1)], vec![named("db", 0)]);
+        let awaited = |settings: &ClusterSettings| {
+            let composition = compose(settings, std::iter::empty(), |_| Found::NotAnswered);
+            let awaited = composition.settings.spec.awaited;
+            (awaited.primaries, awaited.backups)
+        };
+
+        assert_eq!(awaited(&settings), (true, false));
+        settings.names[0].backup = true;
+        assert_eq!(awaited(&settings), (false, true));
+        settings.names[0].disabled = true;
+        assert_eq!(awaited(&settings), (false, false));
     }
 
     /// The records' weights count, and all but the best priority are backups; what the file says goes first.
@@ -328,7 +365,7 @@ mod tests {
 
         let found = [loopback, host(2)];
         let composition = compose(&settings, [&bind].into_iter(), |_| {
-            Some((&found[..]).into())
+            Found::Targets((&found[..]).into())
         });
 
         assert_eq!(endpoint_names(&composition), ["db/10.0.0.2:3306"]);

@@ -20,6 +20,17 @@ pub struct Directory {
     version: AtomicU64,
 }
 
+/// What a question leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The last good answer.
+    Targets(Arc<[Target]>),
+    /// It has been asked, and has never had a good answer.
+    Nothing,
+    /// No round has ended yet.
+    NotAnswered,
+}
+
 #[derive(Debug, Default)]
 struct Entry {
     targets: Option<Arc<[Target]>>,
@@ -55,12 +66,22 @@ pub(super) struct News {
 }
 
 impl Directory {
-    /// What the question leads to; `None` if it has never had a good answer.
-    pub fn found(&self, question: &Question) -> Option<Arc<[Target]>> {
-        self.entries.lock().get(question)?.targets.clone()
+    /// What the question leads to.
+    pub(crate) fn found(&self, question: &Question) -> Found {
+        let entries = self.entries.lock();
+        match entries.get(question) {
+            Some(Entry {
+                targets: Some(targets),
+                ..
+            }) => Found::Targets(Arc::clone(targets)),
+            Some(Entry {
+                trouble: Some(_), ..
+            }) => Found::Nothing,
+            _ => Found::NotAnswered,
+        }
     }
 
-    /// Grows with every change of what a question leads to.
+    /// Grows with every change of what a question leads to, and when it is known that it leads nowhere.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -103,8 +124,12 @@ impl Directory {
             return News::default();
         };
         let mut news = News::default();
+        let was_awaited = entry.targets.is_none() && entry.trouble.is_none();
         entry.learn_trouble(learned.trouble, now, &mut news);
         let Some(targets) = learned.targets else {
+            if was_awaited && entry.trouble.is_some() {
+                self.version.fetch_add(1, Ordering::Release);
+            }
             return news;
         };
         entry.resolved_at = Some(now);
@@ -212,9 +237,21 @@ mod tests {
 
         assert_eq!(first.trouble, Some(Trouble::TimedOut));
         assert_eq!(second, News::default());
-        assert_eq!(directory.found(&question()).unwrap().len(), 2);
+        assert!(matches!(directory.found(&question()), Found::Targets(all) if all.len() == 2));
         assert_eq!(directory.version(), version);
         assert!(directory.learn(&question(), good(&[1, 2]), now).recovered);
+    }
+
+    /// Whoever waits for the first answer hears that there is none, once.
+    #[test]
+    fn a_first_failure_shows_in_the_version() {
+        let (directory, now) = (directory(), Instant::now());
+        let version = directory.version();
+        assert_eq!(directory.found(&question()), Found::NotAnswered);
+        directory.learn(&question(), bad(Trouble::TimedOut), now);
+        directory.learn(&question(), bad(Trouble::NoSuchName), now);
+        assert_eq!(directory.found(&question()), Found::Nothing);
+        assert_eq!(directory.version(), version + 1);
     }
 
     /// What came and went is told, and the version shows it.
@@ -241,7 +278,7 @@ mod tests {
 
         directory.learn(&question(), good(&[1]), now);
 
-        assert_eq!(directory.found(&question()), None);
+        assert_eq!(directory.found(&question()), Found::NotAnswered);
         assert!(directory.status(now).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
+use evenkeel_core::{Awaited, Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 
 use super::{
     AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
@@ -63,6 +63,7 @@ pub(crate) fn cluster(name: &str, endpoints: Vec<EndpointSpec>) -> ClusterSettin
             ejection: None,
             health: None,
             failback: Failback::Auto,
+            awaited: Awaited::default(),
             slow_start: Duration::ZERO,
             queue_max: 1024,
             when_none: WhenNone::Fail,

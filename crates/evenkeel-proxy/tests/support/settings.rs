@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::{Address, Weight};
-use evenkeel_core::{Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
+use evenkeel_core::{Awaited, Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
     LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
@@ -69,6 +69,7 @@ fn cluster(endpoints: &[(&str, SocketAddr)]) -> ClusterSettings {
             when_none: WhenNone::Fail,
             health: None,
             failback: Failback::Auto,
+            awaited: Awaited::default(),
         },
         probe: None,
         on_down: OnDown::Keep,

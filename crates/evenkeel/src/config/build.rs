@@ -228,6 +228,7 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
         health: written.health.as_ref().map(health::policy),
         when_none: or(&written.when_none, evenkeel_core::WhenNone::default()),
         failback: or(&written.failback, evenkeel_core::Failback::default()),
+        awaited: evenkeel_core::Awaited::default(),
     })
 }
 
