@@ -472,6 +472,46 @@ fn a_unix_listener_goes_over() {
     echo_unix(&mut UnixStream::connect(&path).expect("it listens"));
 }
 
+/// The files of the proxy's own Unix sockets go with their listener, whichever process has opened them: at a reload that moves it, and at
+/// the end.
+#[test]
+fn files_of_unix_sockets_are_removed() {
+    let endpoint = Service::echo();
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let text = format!(
+        "{}[listener.other]\nbind = \"unix:{}\"\nto = \"echo\"\n[admin]\nbind = \"unix:{}\"\n",
+        config(&format!("unix:{}", at("a.sock").display()), &endpoint),
+        at("other.sock").display(),
+        at("admin.sock").display(),
+    );
+    let mut evenkeel = Launch::new(text).process("workers = 2").start();
+    for _ in 0..2 {
+        let output = evenkeel.ask(&["upgrade"]);
+        assert!(output.status.success(), "{}", evenkeel.program_log());
+        echo_unix(&mut UnixStream::connect(at("a.sock")).expect("it listens"));
+    }
+    assert_eq!(evenkeel.process().exit().code(), Some(0));
+    assert!(at("other.sock").exists() && at("admin.sock").exists());
+
+    let file = evenkeel.config_path();
+    let text = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, text.replace("a.sock", "b.sock")).expect("it is ours");
+    let output = evenkeel.ask(&["reload"]);
+    assert!(output.status.success(), "{}", evenkeel.program_log());
+    wait::until_so("the old path is gone", || !at("a.sock").exists());
+    echo_unix(&mut UnixStream::connect(at("b.sock")).expect("it listens"));
+
+    fs::remove_file(at("other.sock")).expect("it is there");
+    fs::write(at("other.sock"), "a stranger's").expect("it is ours");
+    let output = evenkeel.ask(&["stop"]);
+    assert!(output.status.success(), "{}", evenkeel.program_log());
+    wait::until_so("what is the proxy's is gone", || {
+        !at("b.sock").exists() && !at("admin.sock").exists()
+    });
+    assert!(at("other.sock").exists(), "it is another's by now");
+}
+
 fn echo_unix(stream: &mut UnixStream) {
     stream
         .set_read_timeout(Some(wait::DEADLINE))

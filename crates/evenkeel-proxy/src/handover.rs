@@ -10,11 +10,21 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
-use evenkeel_reactor::Mail;
+use evenkeel_core::units::Address;
+use evenkeel_reactor::{FileMark, Loan, Mail};
 
 use crate::proxy::Proxy;
 use crate::reload::{ReloadError, WORKERS_PATIENCE};
 use crate::worker::Instruction;
+
+/// What is lent to the process that is to follow.
+#[derive(Debug)]
+pub struct LentSockets {
+    /// Duplicates of all listening sockets, with the names of their listeners.
+    pub sockets: Vec<(Arc<str>, OwnedFd)>,
+    /// The files of those that this process made, which go over with them.
+    pub files: Vec<FileMark>,
+}
 
 /// No reload can begin while this lives.
 pub struct Stillness(Arc<Proxy>);
@@ -41,23 +51,25 @@ impl Proxy {
         Ok(Stillness(Arc::clone(self)))
     }
 
-    /// Duplicates of all listening sockets, with the names of their listeners. Blocks for a turn of the workers' loops: not for a
-    /// worker's thread.
+    /// Lends all listening sockets. Blocks for a turn of the workers' loops: not for a worker's thread.
     ///
     /// # Errors
     ///
     /// A worker has no descriptor left, or does not answer.
-    pub fn lend(&self) -> io::Result<Vec<(Arc<str>, OwnedFd)>> {
-        let mut sockets = Vec::new();
-        for (number, socket) in self.lent()? {
+    pub fn lend(&self) -> io::Result<LentSockets> {
+        let (mut sockets, mut files) = (Vec::new(), Vec::new());
+        for loan in self.lent()? {
             let present = self.present.load();
             let mut listeners = present.listeners.iter();
-            let listener = listeners.find(|listener| listener.number == number);
+            let listener = listeners.find(|listener| listener.number == loan.number);
             // One that a reload has closed meanwhile is nobody's.
             let name = listener.map(|listener| Arc::clone(&listener.settings.name));
-            sockets.extend(name.map(|name| (name, socket)));
+            if let Some(name) = name {
+                sockets.push((name, loan.socket));
+                files.extend(loan.file);
+            }
         }
-        Ok(sockets)
+        Ok(LentSockets { sockets, files })
     }
 
     /// Accepts nothing more, and leaves the addresses to whoever the sockets were lent to; sessions may finish, as in
@@ -66,7 +78,21 @@ impl Proxy {
         self.begin_to_stop(|| Instruction::HandOver);
     }
 
-    fn lent(&self) -> io::Result<Vec<(u32, OwnedFd)>> {
+    /// Has charge of these files from now on: the process that lent their sockets has left them. The file of a socket that no
+    /// listener wanted is removed.
+    pub fn take_files(&self, files: &[FileMark]) {
+        let present = self.present.load();
+        let is_here = |file: &&FileMark| {
+            let mut listeners = present.listeners.iter();
+            listeners.any(|listener| listener.address == Address::Unix(file.path.as_path().into()))
+        };
+        let (here, unwanted): (Vec<_>, Vec<_>) = files.iter().partition(is_here);
+        unwanted.into_iter().for_each(FileMark::remove);
+        let here: Arc<[FileMark]> = here.into_iter().cloned().collect();
+        self.instruct_all(|| Instruction::TakeFiles(Arc::clone(&here)));
+    }
+
+    fn lent(&self) -> io::Result<Vec<Loan>> {
         let (sender, receiver) = sync_channel(self.workers());
         for worker in 0..self.workers() {
             let instruction = Mail::Worker(Instruction::Lend(sender.clone()));

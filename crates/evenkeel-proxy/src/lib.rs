@@ -31,9 +31,9 @@ mod worker;
 
 pub use changes::{Change, Changes, Deferred};
 pub use evenkeel_reactor::{
-    Inherited, Listener, Origin, PATH_BYTES_MAX, PathError, Sharing, StreamOptions,
+    FileMark, Inherited, Listener, Origin, PATH_BYTES_MAX, PathError, Sharing, StreamOptions,
 };
-pub use handover::Stillness;
+pub use handover::{LentSockets, Stillness};
 pub use listener::{Giver, Holder, Inheritance};
 pub use pauses::{PauseCause, PauseStatus};
 pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus};

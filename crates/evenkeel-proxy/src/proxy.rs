@@ -460,7 +460,7 @@ impl Proxy {
         })
     }
 
-    fn instruct_all(&self, instruction: impl Fn() -> Instruction) {
+    pub(crate) fn instruct_all(&self, instruction: impl Fn() -> Instruction) {
         for worker in 0..self.workers.len() {
             // A worker that has ended has nothing left to stop.
             let _ = self.crew.mailbox(worker).post(Mail::Worker(instruction()));

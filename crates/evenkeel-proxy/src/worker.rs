@@ -11,8 +11,8 @@ use std::time::Duration;
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Lease, Waiter};
 use evenkeel_reactor::{
-    Fate, Handler, Key, Lent, Listener, Mail, Mailbox, Moment, Origin, Readiness, Rest, Slots,
-    Stream, Tag, Turn,
+    Fate, FileMark, Handler, Key, Lent, Listener, Mail, Mailbox, Moment, Origin, Readiness, Rest,
+    Slots, Stream, Tag, Turn,
 };
 
 use crate::SessionSink;
@@ -43,6 +43,8 @@ pub(crate) enum Instruction {
     Lend(SyncSender<Lent>),
     /// As `Drain`, but leave the listeners' addresses to whoever has the duplicates.
     HandOver,
+    /// Have charge of these files: the process that lent their sockets has left them.
+    TakeFiles(Arc<[FileMark]>),
 }
 
 /// How a worker's listeners change: all at one moment, as far as its new sessions can see.
@@ -299,6 +301,7 @@ impl Handler for SessionHandler {
             Instruction::CloseSessionsOf(endpoint) => self.close_of(turn, sessions, endpoint),
             Instruction::Relisten(changes) => self.relisten(turn, *changes),
             Instruction::Lend(to) => turn.lend(to),
+            Instruction::TakeFiles(files) => turn.take_files(files),
             Instruction::Drain => self.drain(turn),
             Instruction::HandOver => {
                 turn.leave_files();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use rustix::io::Errno;
 use crate::origin::Origin;
 use crate::socket::{Listener, Stream, StreamOptions};
 use crate::timer::Moment;
+use crate::unix::FileMark;
 
 /// Connections accepted from one listener in one turn of the loop, so that a flood of new ones cannot starve the old.
 pub const ACCEPTS_PER_TURN_MAX: usize = 64;
@@ -65,12 +67,25 @@ pub(crate) enum Order {
     Lend(SyncSender<Lent>),
     /// Leave the files of Unix sockets to whoever has duplicates.
     LeaveFiles,
+    /// Have charge of these files of Unix sockets, as far as the sockets are here.
+    TakeFiles(Arc<[FileMark]>),
     /// Say that everything before this has been done.
     Report(SyncSender<()>),
 }
 
-/// Duplicates of a worker's listening sockets, with the numbers of their listeners; or why there is none.
-pub type Lent = io::Result<Vec<(u32, OwnedFd)>>;
+/// Duplicates of a worker's listening sockets; or why there is none.
+pub type Lent = io::Result<Vec<Loan>>;
+
+/// A duplicate of a listening socket.
+#[derive(Debug)]
+pub struct Loan {
+    /// Of its listener.
+    pub number: u32,
+    /// The duplicate.
+    pub socket: OwnedFd,
+    /// The file that goes with the socket, if the lender has charge of it.
+    pub file: Option<FileMark>,
+}
 
 /// One of a worker's own sockets of a listener; it has several where fewer workers took over from more.
 pub(crate) struct Acceptor {
@@ -129,8 +144,11 @@ impl Acceptors {
     /// Duplicates of all sockets.
     pub(crate) fn lend(&self) -> Lent {
         let lend = |acceptor: &Acceptor| {
-            let duplicate = acceptor.listener.as_fd().try_clone_to_owned()?;
-            Ok((acceptor.number, duplicate))
+            Ok(Loan {
+                number: acceptor.number,
+                socket: acceptor.listener.as_fd().try_clone_to_owned()?,
+                file: acceptor.listener.file().cloned(),
+            })
         };
         self.acceptors.iter().map(lend).collect()
     }
@@ -139,6 +157,13 @@ impl Acceptors {
     pub(crate) fn leave_files(&mut self) {
         for acceptor in &mut self.acceptors {
             acceptor.listener.leave_file();
+        }
+    }
+
+    /// Whoever had charge of these files has left them.
+    pub(crate) fn take_files(&mut self, files: &[FileMark]) {
+        for acceptor in &mut self.acceptors {
+            acceptor.listener.take_file(files);
         }
     }
 

@@ -172,7 +172,7 @@ fn is_stream(descriptor: &OwnedFd) -> Result<bool, Errno> {
     })
 }
 
-fn address_of(name: &SocketAddrAny) -> Option<BoundAddress> {
+pub(crate) fn address_of(name: &SocketAddrAny) -> Option<BoundAddress> {
     if let Ok(address) = SocketAddr::try_from(name.clone()) {
         return Some(BoundAddress::Ip(address));
     }

@@ -20,7 +20,7 @@ mod timer;
 mod unix;
 mod worker;
 
-pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX, Lent, Rest};
+pub use accept::{ACCEPT_PAUSE, ACCEPTS_PER_TURN_MAX, Lent, Loan, Rest};
 pub use inherit::{BoundAddress, Inherited, STARTED_WITH_MAX, Unfit, started_with};
 pub use mailbox::{MAIL_MAX, MAIL_RESERVE, Mail, Mailbox};
 pub use origin::Origin;
@@ -36,5 +36,5 @@ pub use socket::{
     Sent, Sharing, Stream, StreamOptions,
 };
 pub use timer::{Clock, Moment, TICK};
-pub use unix::{PATH_BYTES_MAX, PathError};
+pub use unix::{FileMark, PATH_BYTES_MAX, PathError};
 pub use worker::{Fate, Handler, READ_BUFFER_BYTES, Turn, Worker};

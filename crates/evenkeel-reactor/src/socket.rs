@@ -15,11 +15,11 @@ use rustix::net::{
     sockopt,
 };
 
-use crate::inherit::{BoundAddress, Inherited};
+use crate::inherit::{BoundAddress, Inherited, address_of};
 use crate::origin::Origin;
 use crate::pipe::Pipe;
 use crate::poller::Readiness;
-use crate::unix::{self, PathError, SocketFile};
+use crate::unix::{self, FileMark, PathError, SocketFile};
 
 /// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 pub const BACKLOG_MAX: i32 = 4096;
@@ -86,7 +86,8 @@ impl Listener {
         })
     }
 
-    /// Goes on with a socket that somebody else has opened, under these options. Its file, if it has one, is left alone.
+    /// Goes on with a socket that somebody else has opened, under these options. Its file, if it has one, is left
+    /// alone, until [`Listener::take_file`].
     ///
     /// # Errors
     ///
@@ -131,6 +132,24 @@ impl Listener {
         if let Some(file) = self.file.take() {
             file.leave();
         }
+    }
+
+    /// The file that dropping the listener removes.
+    pub fn file(&self) -> Option<&FileMark> {
+        self.file.as_ref()?.mark()
+    }
+
+    /// Has charge of its file from now on, if that is one of these: whoever opened the socket has left it.
+    pub fn take_file(&mut self, files: &[FileMark]) {
+        let Some(BoundAddress::Path(path)) = self.name().filter(|_| self.file.is_none()) else {
+            return;
+        };
+        let mark = files.iter().find(|mark| mark.path == path);
+        self.file = mark.cloned().map(SocketFile::of);
+    }
+
+    fn name(&self) -> Option<BoundAddress> {
+        address_of(&net::getsockname(&self.descriptor).ok()?)
     }
 
     /// The IP address it is bound to, with the port the kernel chose.

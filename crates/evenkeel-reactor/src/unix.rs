@@ -4,7 +4,7 @@
 //! has made. Whatever lies there is judged then: a socket that nobody answers on is a dead process's and is replaced;
 //! anything else is left alone. What is accepted on the socket is not known here.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -50,42 +50,61 @@ impl From<Errno> for PathError {
     }
 }
 
-/// The file of a listening socket; dropping it removes the file, if it is still the one that was made.
-#[derive(Debug)]
-pub(crate) struct SocketFile {
-    path: PathBuf,
-    identity: (u64, u64),
+/// The file of a listening socket: where it lies, and what tells it from another one that lies there later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileMark {
+    /// As the socket is bound.
+    pub path: PathBuf,
+    /// The file system's number.
+    pub device: u64,
+    /// The file's number in it.
+    pub inode: u64,
 }
 
-impl SocketFile {
-    /// Does not remove it.
-    pub(crate) fn leave(mut self) {
-        self.identity = NO_FILE;
-    }
-
-    fn made_at(path: &Path) -> io::Result<Self> {
+impl FileMark {
+    fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::symlink_metadata(path)?;
         Ok(Self {
             path: path.to_owned(),
-            identity: identity(&fs::symlink_metadata(path)?),
+            device: found.dev(),
+            inode: found.ino(),
         })
     }
-}
 
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let found = fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| identity(&found) == self.identity) {
+    /// Removes the file, if it is still this one.
+    pub fn remove(&self) {
+        if Self::of(&self.path).is_ok_and(|found| found == *self) {
             // If it cannot be removed, the next start replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// No file has the inode 0.
-const NO_FILE: (u64, u64) = (0, 0);
+/// The charge of a listening socket's file; dropping it removes the file.
+#[derive(Debug)]
+pub(crate) struct SocketFile(Option<FileMark>);
 
-fn identity(found: &Metadata) -> (u64, u64) {
-    (found.dev(), found.ino())
+impl SocketFile {
+    pub(crate) const fn of(mark: FileMark) -> Self {
+        Self(Some(mark))
+    }
+
+    pub(crate) const fn mark(&self) -> Option<&FileMark> {
+        self.0.as_ref()
+    }
+
+    /// Does not remove it.
+    pub(crate) fn leave(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Some(mark) = &self.0 {
+            mark.remove();
+        }
+    }
 }
 
 /// Takes a path and listens on it. Nobody can connect before the permissions are as they should be: only then it listens.
@@ -95,7 +114,7 @@ pub(crate) fn listen(path: &Path, permissions: u32) -> Result<(OwnedFd, SocketFi
     let _locked = lock(directory_of(path))?;
     clear_the_way(path, &address)?;
     net::bind(&descriptor, &address)?;
-    let file = SocketFile::made_at(path)?;
+    let file = SocketFile::of(FileMark::of(path)?);
     fs::set_permissions(path, Permissions::from_mode(permissions))?;
     net::listen(&descriptor, BACKLOG_MAX)?;
     Ok((descriptor, file))

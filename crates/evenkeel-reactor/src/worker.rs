@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::pump::Gear;
 use crate::slots::{Key, Slots};
 use crate::socket::{Listener, Stream, StreamOptions};
 use crate::timer::{Clock, Moment, Wheel};
+use crate::unix::FileMark;
 
 /// The one read buffer of a worker, shared by all its connections.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -182,6 +184,11 @@ impl Turn<'_> {
     /// Leaves the files of Unix sockets to whoever the sockets were lent to: closing them here removes none.
     pub fn leave_files(&mut self) {
         self.orders.push(Order::LeaveFiles);
+    }
+
+    /// Has charge of these files of Unix sockets from now on, as far as the sockets are this worker's: closing them removes them.
+    pub fn take_files(&mut self, files: Arc<[FileMark]>) {
+        self.orders.push(Order::TakeFiles(files));
     }
 
     /// Stops accepting; the worker ends once its last connection has.
@@ -395,6 +402,7 @@ impl<H: Handler> Worker<H> {
                 Order::Lend(to) => drop(to.try_send(self.acceptors.lend())),
                 Order::AcceptAgain => self.acceptors.accept_again(self.now),
                 Order::LeaveFiles => self.acceptors.leave_files(),
+                Order::TakeFiles(files) => self.acceptors.take_files(&files),
                 // Whoever has stopped waiting needs no answer.
                 Order::Report(done) => drop(done.try_send(())),
             }

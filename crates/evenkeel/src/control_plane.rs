@@ -293,7 +293,8 @@ impl Plane {
                 self.prober.follow();
             }
             self.charge.proxy.open();
-            succession.take_over(self.charge.socket.as_mut())?;
+            let files = succession.take_over(self.charge.socket.as_mut())?;
+            self.take_files(files);
             self.say_ready();
         }
         self.serve();

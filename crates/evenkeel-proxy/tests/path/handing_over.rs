@@ -19,7 +19,7 @@ fn start(settings: &Settings) -> Arc<Proxy> {
 /// The next proxy, on the sockets of the one before it.
 fn follow(proxy: &Proxy, settings: &Settings) -> Arc<Proxy> {
     let mut inheritance = Inheritance::default();
-    for (name, socket) in proxy.lend().unwrap() {
+    for (name, socket) in proxy.lend().unwrap().sockets {
         inheritance.add(Giver::Predecessor, &name, socket);
     }
     start_on(inheritance, settings)
@@ -81,7 +81,7 @@ fn a_backlog_goes_over() {
     let wanted = settings(&[&endpoint]);
     let first = start(&wanted);
     let place = address(&first);
-    let lent = first.lend().unwrap();
+    let lent = first.lend().unwrap().sockets;
     first.hand_over();
     first.join();
     let mut waiting: Vec<_> = (0..20)
@@ -141,6 +141,78 @@ fn a_unix_sockets_file_goes_over() {
     first.join();
 
     std::os::unix::net::UnixStream::connect(&path).unwrap();
+}
+
+/// Who has taken charge of a file removes it at the end; who has not leaves it.
+#[test]
+fn a_unix_sockets_file_has_one_owner() {
+    let endpoint = Endpoint::echoing("echo");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("front.sock");
+    let mut wanted = settings(&[&endpoint]);
+    wanted.listeners[0].bind = Address::Unix(path.as_path().into());
+    let first = start(&wanted);
+    let files = first.lend().unwrap().files;
+    let failed = follow(&first, &wanted);
+    failed.close();
+    failed.join();
+    assert!(path.exists(), "its owner goes on");
+
+    let second = follow(&first, &wanted);
+    first.hand_over();
+    first.join();
+    second.take_files(&files);
+    second.close();
+    second.join();
+
+    assert!(!path.exists());
+}
+
+/// The file of a service manager's socket is the service manager's.
+#[test]
+fn a_service_managers_file_is_not_passed_on() {
+    let endpoint = Endpoint::echoing("echo");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("front.sock");
+    let mut wanted = settings(&[&endpoint]);
+    wanted.listeners[0].bind = Address::Unix(path.as_path().into());
+    let given = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let mut inheritance = Inheritance::default();
+    let name = Arc::clone(&wanted.listeners[0].name);
+    inheritance.add(Giver::ServiceManager, &name, given.into());
+
+    let proxy = start_on(inheritance, &wanted);
+
+    assert_eq!(proxy.lend().unwrap().files, []);
+    proxy.close();
+    proxy.join();
+    assert!(path.exists());
+}
+
+/// Another socket at the same path is not removed, and the file of a socket that nobody wanted is.
+#[test]
+fn only_the_file_that_was_left_is_removed() {
+    let endpoint = Endpoint::echoing("echo");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("front.sock");
+    let elsewhere = settings(&[&endpoint]);
+    let mut wanted = elsewhere.clone();
+    wanted.listeners[0].bind = Address::Unix(path.as_path().into());
+    let first = start(&wanted);
+    let files = first.lend().unwrap().files;
+    let second = follow(&first, &elsewhere);
+    first.hand_over();
+    first.join();
+
+    let own = directory.path().join("own.sock");
+    std::fs::rename(&path, &own).unwrap();
+    std::fs::write(&path, "a stranger's").unwrap();
+    second.take_files(&files);
+    assert!(path.exists());
+
+    std::fs::rename(&own, &path).unwrap();
+    second.take_files(&files);
+    assert!(!path.exists());
 }
 
 /// Sockets that nobody wants are closed, and an address that only they held is free.

@@ -206,9 +206,9 @@ impl Running {
         let (sender, lent) = sync_channel(1);
         self.tell(Instruction::Lend(sender));
         let lent = lent.recv_timeout(PATIENCE).unwrap().unwrap();
-        let of_it = lent.into_iter().filter(|(of, _)| *of == number);
+        let of_it = lent.into_iter().filter(|loan| loan.number == number);
         of_it
-            .map(|(_, socket)| Inherited::examine(socket).unwrap())
+            .map(|loan| Inherited::examine(loan.socket).unwrap())
             .collect()
     }
 

@@ -13,7 +13,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use evenkeel_core::units::Address;
 use evenkeel_proxy::settings::AdminSettings;
-use evenkeel_proxy::{Inheritance, Inherited, Listener, PathError, Sharing, StreamOptions};
+use evenkeel_proxy::{
+    FileMark, Inheritance, Inherited, Listener, PathError, Sharing, StreamOptions,
+};
 use thiserror::Error;
 
 pub(crate) use pages::Pages;
@@ -66,6 +68,16 @@ impl AdminListener {
     /// No descriptor is left.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         self.listener.as_fd().try_clone_to_owned()
+    }
+
+    /// Its file on a Unix socket, if this process has charge of it.
+    pub(crate) fn file(&self) -> Option<&FileMark> {
+        self.listener.file()
+    }
+
+    /// Has charge of its file from now on, if that is one of these.
+    pub(crate) fn take_file(&mut self, files: &[FileMark]) {
+        self.listener.take_file(files);
     }
 
     /// The address is another process's from now on.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use evenkeel_proxy::FileMark;
 use evenkeel_proxy::control::socket::ControlSocket;
 
 use super::{Phase, Plane};
@@ -46,7 +47,17 @@ impl Plane {
             proxy: Arc::clone(&self.charge.proxy),
             control: socket.map(ControlSocket::duplicate).transpose()?,
             admin: admin.map(AdminListener::duplicate).transpose()?,
+            admin_file: admin.and_then(AdminListener::file).cloned(),
         })
+    }
+
+    /// Has charge of the files of these Unix sockets, which the process before has left.
+    pub(super) fn take_files(&mut self, mut files: Vec<FileMark>) {
+        if let Some(admin) = &mut self.charge.admin {
+            admin.take_file(&files);
+            files.retain(|file| admin.file() != Some(file));
+        }
+        self.charge.proxy.take_files(&files);
     }
 
     /// Another process serves. From here on, this one only lets its sessions finish.

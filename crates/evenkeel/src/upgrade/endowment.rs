@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use evenkeel_proxy::control::socket::{ControlSocket, ControlSocketError};
-use evenkeel_proxy::{Giver, Inheritance};
+use evenkeel_proxy::{FileMark, Giver, Inheritance};
 
 use super::{Belongings, Predecessor, meet, state};
 use crate::activation;
@@ -15,6 +15,8 @@ pub struct Endowment {
     pub(crate) sockets: Inheritance,
     /// The control socket of the process before, which has charge of it.
     control: Option<ControlSocket>,
+    /// The files of Unix sockets that the process before has charge of.
+    files: Vec<FileMark>,
     pub(crate) predecessor: Option<Predecessor>,
     /// Whether this process can be followed by another one, which is started as this one was.
     pub(crate) upgrades: MayUpgrade,
@@ -66,6 +68,7 @@ impl Endowment {
         Ok(Self {
             sockets,
             control: control.flatten(),
+            files: belongings.files,
             predecessor: Some(predecessor),
             upgrades: MayUpgrade::Yes,
         })
@@ -93,6 +96,7 @@ impl Endowment {
         Some(Succession {
             predecessor,
             unwanted: self.control,
+            files: self.files,
         })
     }
 }
@@ -103,6 +107,8 @@ pub(crate) struct Succession {
     predecessor: Predecessor,
     /// Its control socket, if this process has another one.
     unwanted: Option<ControlSocket>,
+    /// The files that are this process's from then on.
+    files: Vec<FileMark>,
 }
 
 impl Succession {
@@ -115,18 +121,22 @@ impl Succession {
         self.predecessor.heed()
     }
 
-    /// Takes over: from then on the control socket is this process's, and one that it does not want is gone.
+    /// Takes over: from then on the control socket is this process's, and one that it does not want is gone. So are the files
+    /// of Unix sockets that are returned.
     ///
     /// # Errors
     ///
     /// The process before does not let go: this one must not serve.
-    pub(crate) fn take_over(mut self, own: Option<&mut ControlSocket>) -> io::Result<()> {
+    pub(crate) fn take_over(
+        mut self,
+        own: Option<&mut ControlSocket>,
+    ) -> io::Result<Vec<FileMark>> {
         self.predecessor.take_over()?;
         for socket in own.into_iter().chain(&mut self.unwanted) {
             if let Err(error) = socket.take_charge() {
                 tracing::warn!(%error, "the process id cannot be written beside the control socket");
             }
         }
-        Ok(())
+        Ok(self.files)
     }
 }

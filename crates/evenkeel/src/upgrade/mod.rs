@@ -16,6 +16,7 @@ mod words;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
+use evenkeel_proxy::FileMark;
 use evenkeel_proxy::control::socket::HandedSocket;
 
 pub(crate) use predecessor::{Predecessor, meet};
@@ -28,11 +29,16 @@ const PREDECESSOR_VARIABLE: &str = "EVENKEEL_PREDECESSOR";
 /// The most sockets that are handed over.
 const SOCKETS_MAX: usize = 65_536;
 
+/// The most files of Unix sockets that go over: as many as surely fit into a packet. Others stay when their listener goes.
+const FILES_MAX: usize = 64;
+
 /// What one process hands to the next, all of it duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Belongings {
     /// Listening sockets, with the names of their listeners.
     pub(crate) sockets: Vec<(String, OwnedFd)>,
+    /// The files of those on paths.
+    pub(crate) files: Vec<FileMark>,
     /// The control socket.
     pub(crate) control: Option<HandedSocket>,
     /// What is known of endpoints.

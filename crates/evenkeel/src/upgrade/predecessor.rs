@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use evenkeel_proxy::FileMark;
 use evenkeel_proxy::control::socket::HandedSocket;
 use rustix::process::getppid;
 use rustix::stdio::{dup2_stderr, dup2_stdin};
@@ -109,6 +110,7 @@ fn unpack(hello: &Hello, descriptors: Vec<OwnedFd>) -> (Option<OwnedFd>, Belongi
     }
     let belongings = Belongings {
         sockets: Vec::new(),
+        files: hello.files.iter().cloned().map(FileMark::from).collect(),
         control: lock
             .zip(listener)
             .map(|(lock, listener)| HandedSocket { lock, listener }),

@@ -18,8 +18,8 @@ use rustix::io::ioctl_fionbio;
 
 use super::channel::{Channel, DESCRIPTORS_MAX};
 use super::program::Program;
-use super::words::{FromNew, FromOld, Hello, Parcel, VERSION};
-use super::{Belongings, PREDECESSOR_VARIABLE};
+use super::words::{FromNew, FromOld, Hello, Parcel, SocketFile, VERSION};
+use super::{Belongings, FILES_MAX, PREDECESSOR_VARIABLE};
 use crate::desk;
 
 /// How much of what a new program says is kept for the answer.
@@ -288,12 +288,14 @@ fn hand_over(channel: &Channel, belongings: &Belongings) -> io::Result<()> {
         parcels.push((Parcel::State, state.as_fd()));
     }
     let (parcels, descriptors): (Vec<_>, Vec<_>) = parcels.into_iter().unzip();
+    let files = belongings.files.iter().take(FILES_MAX);
     let hello = Hello {
         version: VERSION,
         pid: std::process::id(),
         program: desk::VERSION.to_owned(),
         parcels,
         sockets: belongings.sockets.len(),
+        files: files.cloned().map(SocketFile::from).collect(),
     };
     channel.send(&FromOld::Hello(hello), &descriptors)?;
     belongings

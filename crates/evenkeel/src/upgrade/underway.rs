@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use evenkeel_proxy::control::socket::HandedSocket;
 use evenkeel_proxy::control::upgrade_report::UpgradeReport;
-use evenkeel_proxy::{Proxy, Stillness};
+use evenkeel_proxy::{FileMark, LentSockets, Proxy, Stillness};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -121,6 +121,8 @@ pub(crate) struct Goods {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) control: Option<HandedSocket>,
     pub(crate) admin: Option<OwnedFd>,
+    /// The admin listener's file.
+    pub(crate) admin_file: Option<FileMark>,
 }
 
 impl Upgrades {
@@ -294,11 +296,12 @@ fn start(asked: &Asked, goods: io::Result<Goods>) -> Result<Started, String> {
 impl Successor {
     fn settle_with(mut self, goods: Goods, patience: Duration) -> Result<Self, UpgradeError> {
         let lent = goods.proxy.lend().map_err(UpgradeError::HandOver);
-        let sockets = lent.inspect_err(|_| self.end())?;
+        let LentSockets { sockets, files } = lent.inspect_err(|_| self.end())?;
         let named = |(name, socket): (Arc<str>, _)| (name.to_string(), socket);
         let admin = goods.admin.map(|socket| ("admin".to_owned(), socket));
         let belongings = Belongings {
             sockets: sockets.into_iter().map(named).chain(admin).collect(),
+            files: files.into_iter().chain(goods.admin_file).collect(),
             control: goods.control,
             state: known(&goods.proxy),
         };

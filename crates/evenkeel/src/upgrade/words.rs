@@ -12,6 +12,9 @@
 //! The two may be of different versions. The first packet says which version the old one speaks; whoever does not know it ends,
 //! and the old one stays. The version changes when a word changes its meaning, not when one is added that may be missing.
 
+use std::path::PathBuf;
+
+use evenkeel_proxy::FileMark;
 use serde::{Deserialize, Serialize};
 
 /// The version that this program speaks.
@@ -46,6 +49,47 @@ pub(super) struct Hello {
     pub(super) parcels: Vec<Parcel>,
     /// How many listening sockets follow, in packets of their own.
     pub(super) sockets: usize,
+    /// The files of those on paths that are the new one's to remove, once it serves alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<SocketFile>,
+}
+
+/// The file of a Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl From<FileMark> for SocketFile {
+    fn from(mark: FileMark) -> Self {
+        let FileMark {
+            path,
+            device,
+            inode,
+        } = mark;
+        Self {
+            path,
+            device,
+            inode,
+        }
+    }
+}
+
+impl From<SocketFile> for FileMark {
+    fn from(file: SocketFile) -> Self {
+        let SocketFile {
+            path,
+            device,
+            inode,
+        } = file;
+        Self {
+            path,
+            device,
+            inode,
+        }
+    }
 }
 
 /// What a descriptor of the first packet is.
@@ -98,6 +142,7 @@ mod tests {
             program: "0.1.0".to_owned(),
             parcels: vec![Parcel::Stderr, Parcel::ControlLock],
             sockets: 4,
+            files: Vec::new(),
         });
         let line = r#"{"hello":{"version":1,"pid":4711,"program":"0.1.0","parcels":["stderr","control-lock"],"sockets":4}}"#;
         assert_eq!(serde_json::to_string(&hello).unwrap(), line);
