@@ -144,6 +144,39 @@ fn check_process(watched: &Watched, page: &Page) {
     );
 }
 
+/// Reloads are counted by what became of them, and one that failed is no success.
+#[test]
+fn reloads_are_counted() {
+    let endpoint = Service::echo();
+    let watched = Watched::start(endpoint.address(), "");
+    let started = watched.metrics().value(LAST_SUCCESS, &[]);
+    assert!(started > 1.0e9);
+    let file = watched.evenkeel.config_path();
+    let text = fs::read_to_string(&file).expect("it is there");
+    for (from, to) in [
+        ("front", "front"),
+        ("weight = 3", "weight = 4"),
+        ("to =", "ot ="),
+    ] {
+        fs::write(&file, text.replace(from, to)).expect("it is ours");
+        watched.evenkeel.ask(&["reload"]);
+    }
+
+    let page = wait::until("the page is written anew", || {
+        let page = watched.metrics();
+        let failed = page.value("evenkeel_reloads_total", &[("result", "failed")]);
+        (failed > 0.0).then_some(page)
+    });
+
+    for result in ["done", "unchanged", "failed"] {
+        let labels = [("result", result)];
+        assert_eq!(page.value("evenkeel_reloads_total", &labels), 1.0);
+    }
+    assert!(page.value(LAST_SUCCESS, &[]) >= started);
+}
+
+const LAST_SUCCESS: &str = "evenkeel_reload_last_success_timestamp_seconds";
+
 /// What is exported is what is documented, and the other way round.
 #[test]
 fn every_metric_is_documented() {

@@ -4,10 +4,12 @@
 //! begins share it. Files are read, and sockets opened, on a thread that may wait for a disk. What a reload keeps is the
 //! proxy's business.
 
+mod tally;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use evenkeel_proxy::control::protocol::{Appearance, Fault, FaultKind};
 use evenkeel_proxy::control::reload_report::{ProblemReport, ReloadReport};
@@ -19,6 +21,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
+
+pub(crate) use tally::Counts;
+use tally::{Tally, Verdict};
 
 use crate::config::{self, Diagnostics, Loaded, ProblemRecord};
 use crate::notify::Supervisor;
@@ -55,7 +60,10 @@ impl Source {
 
 /// Where reloads are asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Reloads(Sender<Asked>);
+pub(crate) struct Reloads {
+    requests: Sender<Asked>,
+    tally: Arc<Tally>,
+}
 
 /// Who wants to know how it went; nobody, for a signal.
 #[derive(Debug)]
@@ -67,7 +75,7 @@ impl Reloads {
     /// Asks for a reload, and leaves the result to the log.
     pub(crate) fn ask_by_signal(&self) {
         // A full house reads the configuration later than now, and so does for this one, too.
-        if let Err(TrySendError::Closed(_)) = self.0.try_send(Asked(None)) {
+        if let Err(TrySendError::Closed(_)) = self.requests.try_send(Asked(None)) {
             tracing::error!("configuration not reloaded: this process was started without a file");
         }
     }
@@ -76,13 +84,19 @@ impl Reloads {
     pub(crate) async fn ask(self, appearance: Appearance) -> Answer {
         let (sender, answer) = oneshot::channel();
         let asked = Asked(Some((appearance, sender)));
-        self.0.try_send(asked).map_err(|error| match error {
+        let asked = self.requests.try_send(asked);
+        asked.map_err(|error| match error {
             TrySendError::Full(_) => refused("too many reloads are asked for: try again"),
             TrySendError::Closed(_) => refused("this process was started without a file"),
         })?;
         answer
             .await
             .unwrap_or_else(|_| Err(refused("the process is stopping")))
+    }
+
+    /// How those before have gone.
+    pub(crate) fn counts(&self) -> Counts {
+        self.tally.counts()
     }
 }
 
@@ -103,11 +117,20 @@ pub(crate) struct Reloader {
 /// Where reloads are asked for, and what is asked for there.
 pub(crate) fn open() -> (Reloads, AskedReloads) {
     let (sender, requests) = channel(REQUESTS_MAX);
-    (Reloads(sender), AskedReloads(requests))
+    let tally = Arc::new(Tally::started_at(SystemTime::now()));
+    let reloads = Reloads {
+        requests: sender,
+        tally: Arc::clone(&tally),
+    };
+    (reloads, AskedReloads { requests, tally })
 }
 
 /// What is asked for there.
-pub(crate) struct AskedReloads(Receiver<Asked>);
+pub(crate) struct AskedReloads {
+    requests: Receiver<Asked>,
+    /// Of what becomes of them.
+    tally: Arc<Tally>,
+}
 
 /// How a reload went.
 enum Outcome {
@@ -116,15 +139,30 @@ enum Outcome {
     Failed(String),
 }
 
+impl Outcome {
+    const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Reloaded { changes, .. } if changes.made.is_empty() => Verdict::Unchanged,
+            Self::Reloaded { .. } => Verdict::Done,
+            Self::Invalid(_) | Self::Failed(_) => Verdict::Failed,
+        }
+    }
+}
+
 impl Reloader {
     /// Reloads whenever it is asked to, for as long as anybody can ask.
-    pub(crate) async fn run(mut self, AskedReloads(mut requests): AskedReloads) {
+    pub(crate) async fn run(mut self, asked: AskedReloads) {
+        let AskedReloads {
+            mut requests,
+            tally,
+        } = asked;
         while let Some(first) = requests.recv().await {
             let mut asked = vec![first];
             while let Ok(another) = requests.try_recv() {
                 asked.push(another);
             }
             let outcome = self.reload().await;
+            tally.count(outcome.verdict(), SystemTime::now());
             self.log(&outcome);
             for Asked(wanted) in asked {
                 if let Some((appearance, answer)) = wanted {

@@ -37,6 +37,10 @@ families! {
         "1 while /readyz says yes.";
     SESSIONS_MAX = Gauge "evenkeel_sessions_max" []
         "The most sessions at one time: as configured, or as many as there are descriptors for.";
+    RELOADS = Counter "evenkeel_reloads_total" ["result"]
+        "Reloads of the configuration; all who asked for one at the same time share it.";
+    RELOAD_SUCCESS = Gauge "evenkeel_reload_last_success_timestamp_seconds" []
+        "When the configuration in force was last read, at the start or by a reload, in seconds since 1970.";
     WORKER_UP = Gauge "evenkeel_worker_up" ["worker"]
         "1 while the worker reads its mail; 0 when it is stuck or has ended.";
     WORKER_SESSIONS = Gauge "evenkeel_worker_sessions" ["worker"]

@@ -10,6 +10,7 @@ use super::family;
 use super::text::Page;
 use crate::admin::health;
 use crate::desk::{Desk, VERSION};
+use crate::reload;
 
 pub(super) fn write(desk: &Desk, page: &mut Page) {
     page.family(&family::BUILD_INFO).put(&[VERSION], 1);
@@ -21,7 +22,17 @@ pub(super) fn write(desk: &Desk, page: &mut Page) {
     page.family(&family::READY).put_one(u8::from(is_ready));
     page.family(&family::SESSIONS_MAX)
         .put_one(desk.proxy.sessions_max());
+    write_reloads(&desk.reloads.counts(), page);
     write_workers(desk, page);
+}
+
+fn write_reloads(counts: &reload::Counts, page: &mut Page) {
+    let mut reloads = page.family(&family::RELOADS);
+    reloads.put(&["done"], counts.done);
+    reloads.put(&["unchanged"], counts.unchanged);
+    reloads.put(&["failed"], counts.failed);
+    page.family(&family::RELOAD_SUCCESS)
+        .put_one(counts.last_success);
 }
 
 /// A figure that the kernel does not give is left out.
