@@ -9,7 +9,7 @@ use std::time::Duration;
 use evenkeel_core::units::{Address, EndpointId};
 use evenkeel_core::{Cluster, HealthChange, ProbeResult};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::dialogue::{WhenLate, dialogue};
 use super::ledger::Finding;
@@ -20,8 +20,6 @@ use super::verdict::Verdict;
 use super::visit::{Visit, knock};
 use crate::settings::{OnDown, ProbeSettings, ProxyVersion};
 
-/// How long an endpoint may take to end its side after the verdict.
-const PARTING_MAX: Duration = Duration::from_secs(1);
 /// How long an answer that is late is waited for, where a conversation should not be broken off. A server that stands still
 /// for longer counts one error for each such time.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -66,8 +64,15 @@ pub(super) struct Patrol {
 struct Answer {
     verdict: Verdict,
     took: Duration,
-    /// A conversation that is still to be brought to its end, and the right to be one of those.
-    late: Option<(Visit, OwnedSemaphorePermit)>,
+    rest: Rest,
+}
+
+/// What is left to be done on the connection once the answer is noted.
+enum Rest {
+    Nothing,
+    Goodbye(Visit),
+    /// The conversation is still to be brought to its end. With the right to be one of those.
+    Late(Visit, OwnedSemaphorePermit),
 }
 
 /// Whether a patrol is still wanted.
@@ -98,8 +103,10 @@ impl Patrol {
             let answer = self.ask(&subject).await;
             self.note(&subject, answer.verdict, answer.took);
             self.office.has_been_asked(subject.endpoint);
-            if let Some((visit, _place)) = answer.late {
-                self.hear_out(&subject, visit).await;
+            match answer.rest {
+                Rest::Nothing => {}
+                Rest::Goodbye(visit) => self.office.part(visit).await,
+                Rest::Late(visit, _place) => self.hear_out(&subject, visit).await,
             }
             if self.wait_until(began + next_pause).await == Orders::Ended {
                 return;
@@ -135,24 +142,24 @@ impl Patrol {
             Err(_) => return Answer::of(silence(subject, "connection"), began),
         };
         match timeout_at(deadline, visit.verdict()).await {
-            Ok(verdict) => {
-                let answer = Answer::of(verdict, began);
-                part(visit).await;
-                answer
-            }
+            Ok(verdict) => Answer {
+                rest: Rest::Goodbye(visit),
+                ..Answer::of(verdict, began)
+            },
             Err(_) => Answer {
                 verdict: silence(subject, visit.waiting_for()),
                 took: began.elapsed(),
-                late: self.keep_if_owed(visit),
+                rest: self.keep_if_owed(visit),
             },
         }
     }
 
-    fn keep_if_owed(&self, visit: Visit) -> Option<(Visit, OwnedSemaphorePermit)> {
-        match visit.when_late() {
+    fn keep_if_owed(&self, visit: Visit) -> Rest {
+        let place = match visit.when_late() {
             WhenLate::Leave => None,
-            WhenLate::Stay => Some((visit, self.office.place_for_late()?)),
-        }
+            WhenLate::Stay => self.office.place_for_late(),
+        };
+        place.map_or(Rest::Nothing, |place| Rest::Late(visit, place))
     }
 
     /// The answer is late. It is waited for with patience, and meanwhile each round counts as failed.
@@ -161,7 +168,7 @@ impl Patrol {
         while began.elapsed() < PATIENCE {
             let round = sleep(pause(subject.settings.every, &mut self.random));
             tokio::select! {
-                _late = visit.verdict() => return part(visit).await,
+                _late = visit.verdict() => return self.office.part(visit).await,
                 changed = self.orders.changed() => if changed.is_err() { return },
                 () = round => self.note_lateness(subject, visit.waiting_for(), began.elapsed()),
             }
@@ -208,7 +215,7 @@ impl Answer {
         Self {
             verdict,
             took: began.elapsed(),
-            late: None,
+            rest: Rest::Nothing,
         }
     }
 }
@@ -229,11 +236,6 @@ async fn begin(subject: &Subject) -> Begun {
         Ok(visit) => Begun::Visit(visit),
         Err(verdict) => Begun::Judged(verdict),
     }
-}
-
-/// After the verdict there is nothing left to learn, so a limit is enough.
-async fn part(visit: Visit) {
-    let _ = timeout(PARTING_MAX, visit.part()).await;
 }
 
 fn silence(subject: &Subject, waiting_for: &str) -> Verdict {

@@ -84,7 +84,10 @@ impl Prober {
     /// is broken off.
     pub async fn end(&mut self) {
         self.orders.clear();
-        let all = async { while self.patrols.join_next().await.is_some() {} };
+        let all = async {
+            while self.patrols.join_next().await.is_some() {}
+            self.office.have_all_parted().await;
+        };
         let _ = timeout(END_MAX, all).await;
     }
 

@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{OPEN_MAX, Prober, Verdict, visit};
 use crate::settings::{
-    Check, ExpectAt, MysqlCheck, ProbeSettings, ProbeTarget, ProxyVersion, SendExpectCheck,
-    Settings, sample,
+    Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, ProbeSettings, ProbeTarget, ProxyVersion,
+    SendExpectCheck, Settings, StatusRange, sample,
 };
 use crate::telemetry::record::SessionRecord;
 use crate::{Inheritance, Proxy, SessionSink};
@@ -118,6 +118,18 @@ fn silent() -> Check {
     })
 }
 
+fn http() -> Check {
+    Check::Http(HttpCheck {
+        method: HttpMethod::Get,
+        path: Arc::from("/"),
+        host: None,
+        status: vec![StatusRange {
+            first: 200,
+            last: 200,
+        }],
+    })
+}
+
 /// Plays a server of MySQL to one client, and gives what the client says last.
 fn serve_mysql(client: &mut TcpStream) -> Vec<u8> {
     let mut said = Vec::new();
@@ -183,6 +195,40 @@ async fn a_bounded_number_is_asked_at_one_time() {
     world.until("the next turn", || server.accept().ok()).await;
 }
 
+/// An endpoint that answers and does not hang up is judged by its answer, and asked again while it still keeps the connection before.
+/// On a machine that stands still the goodbye may end first, so it gets some chances.
+#[tokio::test]
+async fn an_endpoint_that_does_not_hang_up_holds_up_nobody() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut world = world(server.local_addr().unwrap(), 1, http(), DEADLINE);
+    world.prober.follow();
+
+    let asked_meanwhile = tokio::task::spawn_blocking(move || {
+        let mut last = answer_and_keep(&server);
+        (0..10).any(|_| {
+            let next = answer_and_keep(&server);
+            is_held(&std::mem::replace(&mut last, next))
+        })
+    });
+    assert!(
+        asked_meanwhile.await.unwrap(),
+        "each goodbye was waited for"
+    );
+    assert_eq!(world.verdict_when(EndpointState::Up).await, Verdict::Passed);
+}
+
+fn answer_and_keep(server: &TcpListener) -> TcpStream {
+    let (mut probe, _) = server.accept().unwrap();
+    assert!(probe.read(&mut [0; 1024]).unwrap() > 0);
+    probe.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    probe
+}
+
+/// The first byte for a socket that is closed brings the reset on which the second fails.
+fn is_held(mut stream: &TcpStream) -> bool {
+    (0..2).all(|_| stream.write_all(b"x").is_ok())
+}
+
 /// Probes of an endpoint that is told whom a connection is for say that it is for nobody else: version 2 in so many words, version 1
 /// by their own ends.
 #[tokio::test]
@@ -230,6 +276,7 @@ async fn a_removed_endpoint_is_forgotten() {
 
     let mut fewer = settings(address, 2, Check::Tcp, DEADLINE);
     fewer.clusters[0].spec.endpoints.remove(0);
+    world.proxy.open();
     world.proxy.reload(fewer).unwrap();
     assert!(world.prober.is_behind());
     world.prober.follow();
@@ -253,6 +300,7 @@ async fn fault_1_a_reload_keeps_what_probes_know() {
 
     let mut heavier = settings(address, 1, Check::Tcp, DEADLINE);
     heavier.clusters[0].spec.endpoints[0].weight = Weight::MAX;
+    world.proxy.open();
     world.proxy.reload(heavier).unwrap();
 
     assert!(world.endpoint_in(EndpointState::Down).is_some());
