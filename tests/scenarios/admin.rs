@@ -266,7 +266,7 @@ fn slow_clients_give_way() {
 
 /// In a stop, readiness goes first: clients that still come are served until the delay is over.
 #[test]
-fn readiness_goes_before_the_listener() {
+fn fault_52_readiness_goes_before_the_listener() {
     let endpoint = Service::echo();
     let mut watched = Watched::start(endpoint.address(), "ready_delay = \"1h\"");
     assert_eq!(http::get(watched.admin, "/readyz").status, 200);

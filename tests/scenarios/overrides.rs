@@ -212,7 +212,7 @@ fn without_a_state_file_a_restart_forgets() {
 
 /// With one, overrides are in force before the first session; killed or stopped makes no difference.
 #[test]
-fn with_a_state_file_overrides_outlive_the_process() {
+fn fault_3_with_a_state_file_overrides_outlive_the_process() {
     let world = World::new();
     let mut evenkeel = world.start_keeping("");
     let said = done(&evenkeel.ask(&["endpoint", "drain", "letters/a"]));

@@ -180,7 +180,7 @@ fn visit(front: SocketAddr, number: usize, over: &AtomicBool, served: &AtomicUsi
 /// Three upgrades in a row under load: nobody who comes and goes fails, and who stays is served on by the process that took them,
 /// though two more have come after it. Each process ends with its last session.
 #[test]
-fn no_connection_is_lost() {
+fn fault_7_no_connection_is_lost() {
     let mut world = World::start();
     let crowd = Crowd::at(world.front);
     let mut stayers: Vec<TcpStream> = Vec::new();

@@ -36,7 +36,7 @@ fn failures_in_a_row_eject() {
 
 /// Fault #29: intermixed results do not trip.
 #[test]
-fn a_success_starts_the_count_again() {
+fn fault_29_a_success_starts_the_count_again() {
     let mut world = ejecting_after(3, "ab");
     for _ in 0..5 {
         (0..2).for_each(|_| world.fail_on("a"));
@@ -47,7 +47,7 @@ fn a_success_starts_the_count_again() {
 
 /// Fault #29: it is ejected again after it has returned, for twice as long; after a success as short as at first.
 #[test]
-fn an_endpoint_that_goes_on_failing_is_ejected_again_for_longer() {
+fn fault_29_an_endpoint_that_goes_on_failing_is_ejected_again_for_longer() {
     let mut world = ejecting_after(3, "ab");
     (0..3).for_each(|_| world.fail_on("a"));
     world.wait_until(10.0);

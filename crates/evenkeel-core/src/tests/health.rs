@@ -79,7 +79,7 @@ fn an_endpoint_that_is_down_gets_nothing() {
 
 /// Ejection spares the last one; probes know better.
 #[test]
-fn probes_may_take_the_last_one_out() {
+fn fault_28_probes_may_take_the_last_one_out() {
     let mut world = probed(probed_spec(vec![endpoint("a", 1)]));
     probe(&world, "a", "ff");
     assert_eq!(world.refusal(), Refusal::NoEndpoint);
@@ -89,7 +89,7 @@ fn probes_may_take_the_last_one_out() {
 
 /// When every endpoint is down, "use all" uses them.
 #[test]
-fn use_all_uses_those_that_are_down() {
+fn fault_28_use_all_uses_those_that_are_down() {
     let mut world = probed(ClusterSpec {
         when_none: WhenNone::UseAll,
         ..probed_spec(vec![endpoint("a", 1), endpoint("b", 1)])

@@ -22,7 +22,7 @@ fn served(world: &World) -> TcpStream {
 
 /// Whichever worker the kernel gives them to, 16 long connections are 8 and 8; those that follow others that went, too.
 #[test]
-fn few_long_connections_are_spread_exactly() {
+fn fault_43_few_long_connections_are_spread_exactly() {
     let (world, _endpoint) = world_of(2);
     let mut clients: Vec<TcpStream> = (0..16).map(|_| served(&world)).collect();
     assert_eq!(world.proxy.worker_sessions(), [8, 8]);

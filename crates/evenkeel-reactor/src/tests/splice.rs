@@ -258,7 +258,7 @@ fn small_messages_are_copied_again() {
 
 /// A reader that stops leaves at most one pipe full behind it, and the pump does nothing at all until there is room again.
 #[test]
-fn a_stalled_sink_holds_one_pipe_and_no_more() {
+fn fault_41_a_stalled_sink_holds_one_pipe_and_no_more() {
     let mut relay = Relay::with_pipes(2);
     relay.get_going();
     relay.stall();
