@@ -1,5 +1,5 @@
 #![no_main]
-//! Any history of a cluster: the bytes are sessions that come, are answered, fail and leave, time that passes, and reloads.
+//! Any history of a cluster: the bytes are sessions that come, are answered, fail and leave, probes, time that passes, and reloads.
 //! After each step the counts must be those of the leases that are held.
 //!
 //! The core's own simulation walks long, likely histories from a seed; here the fuzzer looks for short, unlikely ones.
@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use evenkeel_core::units::{Address, EndpointId, HashKey, Time, Weight};
 use evenkeel_core::{
-    Acquired, Balance, Cluster, ClusterSpec, EjectionPolicy, EndpointSpec, Failure, HashPolicy,
-    Lease, Outcome, Request, Ticket, TrialPolicy, Tried, Waiter, WhenNone,
+    Acquired, Awaited, Balance, Cluster, ClusterSpec, EjectionPolicy, EndpointSpec, Failback,
+    Failure, HashPolicy, HealthPolicy, Lease, Outcome, ProbeResult, Request, Ticket, TrialPolicy,
+    Tried, Waiter, WhenNone,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -90,13 +91,14 @@ impl World {
     }
 
     fn act(&mut self, action: u8, bytes: &mut Bytes<'_>) {
-        match action % 8 {
+        match action % 9 {
             0 | 1 => self.acquire(bytes),
             2 => self.establish(bytes),
             3 => self.finish(bytes),
             4 => self.pass_time(bytes),
             5 => self.cluster.reconfigure(spec(bytes), self.now),
             6 => drop(take(&mut self.tickets, bytes)),
+            7 => self.probe(bytes),
             _ => self.tried = Tried::default(),
         }
         let mut granted = self.granted.0.lock().expect("no test panics with it");
@@ -140,6 +142,19 @@ impl World {
             2 => lease.finish(Outcome::Failed(Failure::Refused), self.now),
             3 => lease.finish(Outcome::Failed(Failure::Closed), self.now),
             _ => drop(lease),
+        }
+    }
+
+    fn probe(&mut self, bytes: &mut Bytes<'_>) {
+        let endpoints = self.cluster.status(self.now).endpoints;
+        let index = usize::from(bytes.below(255)) % endpoints.len().max(1);
+        let result = if bytes.flag() {
+            ProbeResult::Passed
+        } else {
+            ProbeResult::Failed
+        };
+        if let Some(endpoint) = endpoints.get(index) {
+            self.cluster.probed(endpoint.id, result, self.now);
         }
     }
 
@@ -229,6 +244,16 @@ fn spec(bytes: &mut Bytes<'_>) -> ClusterSpec {
             WhenNone::UseAll
         } else {
             WhenNone::Fail
+        },
+        health: bytes.flag().then_some(HealthPolicy { rise: 2, fall: 2 }),
+        failback: if bytes.flag() {
+            Failback::Manual
+        } else {
+            Failback::Auto
+        },
+        awaited: Awaited {
+            primaries: bytes.below(8) == 7,
+            backups: false,
         },
     }
 }
