@@ -4,5 +4,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client_hello;
 pub mod mysql;
 pub mod proxy_protocol;
