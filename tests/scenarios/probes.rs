@@ -8,13 +8,15 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::evenkeel::Evenkeel;
 use crate::support::nginx::Nginx;
-use crate::support::process::{self, Process};
+use crate::support::process::{self, Process, Signal};
 use crate::support::redis::{Redis, run_tool};
 use crate::support::service::{self, Service};
 use crate::support::{client, ports, wait};
@@ -119,6 +121,37 @@ fn fault_32_the_first_client_waits_for_the_first_probe() {
     let answer = client::read_to_end(&mut waiting).expect("an answer");
     assert_eq!(answer, b"ready\n");
     assert_eq!(probe_when(&evenkeel, "one", "up")["result"], "passed");
+}
+
+/// A reload during the start does not bring it forward: it waits until the first probe has ended, and so does the client, who is
+/// served then.
+#[test]
+fn a_reload_during_the_start_lets_nobody_in_early() {
+    let (endpoint, front) = (Service::named("ready\n"), ports::free());
+    let slow = Service::start(|mut stream, _| {
+        // What the endpoint takes; the process waits for longer.
+        thread::sleep(Duration::from_millis(700));
+        let _ = stream.write_all(b"well");
+        let _ = client::read_to_end(&mut stream);
+    });
+    let mut evenkeel = launch(
+        front,
+        &[("one", endpoint.address())],
+        &format!(
+            r#"{{ check = "send-expect", expect = "well", address = "{}", every = "1h", timeout = "1h" }}"#,
+            slow.address()
+        ),
+    );
+    let mut waiting = client::connect(front);
+    evenkeel.process().signal(Signal::HUP);
+
+    let answer = client::read_to_end(&mut waiting).expect("an answer");
+    assert_eq!(answer, b"ready\n");
+    wait::until_so("the reload", || {
+        evenkeel
+            .program_log()
+            .contains("configuration reloaded: nothing changed")
+    });
 }
 
 /// Where nothing is known in time the process does not wait for ever, and nobody is sent to an endpoint that has not passed a probe.

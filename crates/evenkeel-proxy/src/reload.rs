@@ -40,6 +40,9 @@ pub enum ReloadError {
     /// Another reload, or an upgrade, is not done yet.
     #[error("another reload or an upgrade is under way: try again when it is done")]
     Underway,
+    /// The workers have not begun, and would not answer.
+    #[error("clients are not served yet: try again when they are")]
+    NotOpen,
     /// The proxy accepts nothing more.
     #[error("the process is stopping")]
     Stopping,
@@ -56,10 +59,11 @@ impl Proxy {
     /// See [`ReloadError`]; nothing has changed then.
     pub fn reload(&self, settings: Settings) -> Result<Changes, ReloadError> {
         let _turn = ReloadTurn::take(&self.reloading)?;
-        // Workers that have not begun yet would not answer.
-        self.open();
         if self.is_stopping() {
             return Err(ReloadError::Stopping);
+        }
+        if !self.is_open() {
+            return Err(ReloadError::NotOpen);
         }
         let before = self.present.load_full();
         let changes = Changes::between(&before.settings, &settings);

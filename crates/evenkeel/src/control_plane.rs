@@ -25,7 +25,7 @@ use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::Stopped;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
@@ -166,6 +166,8 @@ struct Plane {
     phase: Phase,
     stopping: Arc<AtomicBool>,
     reloads: Reloads,
+    /// Reloads wait for it.
+    opened: watch::Sender<bool>,
     watch: Watch,
     prober: Prober,
     started: Instant,
@@ -202,7 +204,8 @@ impl Plane {
         let keeper = Keeper::start(state_file, &charge.proxy);
         let (upgrade_counter, upgrades) = Upgrades::new();
         let supervisor = Supervisor::from_environment();
-        let reloads = take_reloads(&mut charge, &runtime, &supervisor, &stopping);
+        let opened = watch::Sender::new(false);
+        let reloads = take_reloads(&mut charge, &runtime, &supervisor, &stopping, &opened);
         let desk = Arc::new(Desk {
             keeper: keeper.clone(),
             proxy: Arc::clone(&charge.proxy),
@@ -231,6 +234,7 @@ impl Plane {
             phase: Phase::Running,
             stopping,
             reloads,
+            opened,
             watch: Watch::default(),
             prober,
             started: Instant::now(),
@@ -376,6 +380,7 @@ impl Plane {
     fn say_ready(&self) {
         let listeners = self.charge.proxy.listeners().len();
         self.supervisor.ready(&format!("listeners: {listeners}"));
+        self.opened.send_replace(true);
     }
 
     fn follow_names(&mut self) {
@@ -468,6 +473,7 @@ impl Plane {
             "stopping: accepting nothing new, sessions may finish"
         );
         self.charge.proxy.drain();
+        self.opened.send_replace(true);
         self.phase = Phase::Draining {
             since: Instant::now(),
         };
@@ -532,6 +538,7 @@ fn take_reloads(
     runtime: &Runtime,
     supervisor: &Supervisor,
     stopping: &Arc<AtomicBool>,
+    opened: &watch::Sender<bool>,
 ) -> Reloads {
     let (reloads, asked) = reload::open();
     if let Some(source) = charge.source.take() {
@@ -541,6 +548,7 @@ fn take_reloads(
             telemetry: Arc::clone(&charge.telemetry),
             supervisor: supervisor.clone(),
             stopping: Arc::clone(stopping),
+            opened: opened.subscribe(),
         };
         runtime.spawn(reloader.run(asked));
     }

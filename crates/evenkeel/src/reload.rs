@@ -1,8 +1,8 @@
 //! Reloads: one at a time, each reading the configuration anew and putting it into force, or changing nothing.
 //!
 //! Whoever asks while one is under way is served by the next one, which reads what is there by then; all who have asked before it
-//! begins share it. Files are read, and sockets opened, on a thread that may wait for a disk. What a reload keeps is the
-//! proxy's business.
+//! begins share it. Before clients are served, all wait for that: a reload is no reason to serve them earlier. Files are read, and
+//! sockets opened, on a thread that may wait for a disk. What a reload keeps is the proxy's business.
 
 mod tally;
 
@@ -18,7 +18,7 @@ use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::AccessLogError;
 use evenkeel_proxy::{Change, Changes, Proxy, ReloadError};
 use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
@@ -112,6 +112,8 @@ pub(crate) struct Reloader {
     pub(crate) supervisor: Supervisor,
     /// Set by the control plane.
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Whether clients are served; said by the control plane.
+    pub(crate) opened: watch::Receiver<bool>,
 }
 
 /// Where reloads are asked for, and what is asked for there.
@@ -156,7 +158,10 @@ impl Reloader {
             mut requests,
             tally,
         } = asked;
-        while let Some(first) = requests.recv().await {
+        // Without anybody to say so, the process is ending.
+        while let Some(first) = requests.recv().await
+            && self.opened.wait_for(|opened| *opened).await.is_ok()
+        {
             let mut asked = vec![first];
             while let Ok(another) = requests.try_recv() {
                 asked.push(another);
