@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::binary;
 use crate::support::evenkeel::evenkeel_command;
+use crate::support::process::{self, Process};
+use crate::support::{binary, ports, wait};
 
 /// The files that a package installs as they are have to be right, or the first start fails.
 #[test]
@@ -40,4 +41,34 @@ fn systemd_understands_the_unit() {
         .filter(|line| line.contains("evenkeel.service"))
         .collect();
     assert!(output.status.success() && about_ours.is_empty(), "{said}");
+}
+
+/// Without a `control_socket` in its file, a service has it in the folder that systemd has made for it; its own commands, such as
+/// `ExecReload=`, find it there without being told.
+#[test]
+fn a_service_has_its_control_socket_in_its_own_folder() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (config, folder) = (
+        directory.path().join("evenkeel.toml"),
+        directory.path().join("run"),
+    );
+    fs::create_dir(&folder).expect("it is ours");
+    let text = format!(
+        "[listener.front]\nbind = \"{}\"\nto = \"echo\"\n[cluster.echo]\nendpoints = [\"{}\"]\n",
+        ports::free(),
+        ports::free(),
+    );
+    fs::write(&config, text).expect("it is ours");
+    let mut run = process::command(binary::evenkeel());
+    run.arg("run").arg(&config).env("RUNTIME_DIRECTORY", &folder);
+    let _service = Process::start(run);
+    let socket = folder.join("control.sock");
+    wait::until_so("its control socket", || socket.exists());
+
+    let mut reload = evenkeel_command(&["reload"]);
+    let reloaded = reload.env("RUNTIME_DIRECTORY", &folder).output();
+
+    let reloaded = reloaded.expect("evenkeel can be started");
+    let said = String::from_utf8_lossy(&reloaded.stderr);
+    assert!(reloaded.status.success(), "{said}");
 }

@@ -42,7 +42,7 @@ enum Act {
     Drain {
         #[command(flatten)]
         target: Target,
-        /// Wait until its last session has ended, for at most this long; without a value, 60s
+        /// Wait until its last session has ended, for at most this long, as in --wait=10m; without a value, 60s
         #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true,
               default_missing_value = WAIT, value_parser = parse_duration)]
         wait: Option<Duration>,

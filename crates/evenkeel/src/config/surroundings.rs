@@ -1,6 +1,7 @@
 //! What defaults depend on beside the file: the machine's cores and the user's runtime folder.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -13,6 +14,8 @@ pub struct Surroundings {
     pub user_id: u32,
     /// `$XDG_RUNTIME_DIR`, where it is set to what the XDG specification allows: an absolute path.
     pub runtime_folder: Option<OsString>,
+    /// `$RUNTIME_DIRECTORY`, the folder that a service manager has made for this process; the first one, if absolute.
+    pub service_folder: Option<OsString>,
 }
 
 impl Surroundings {
@@ -22,11 +25,17 @@ impl Surroundings {
             cores: thread::available_parallelism().map_or(1, usize::from),
             user_id: rustix::process::getuid().as_raw(),
             runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").filter(is_absolute),
+            service_folder: std::env::var_os("RUNTIME_DIRECTORY")
+                .map(|folders| first_of(&folders))
+                .filter(is_absolute),
         }
     }
 
     /// Where the control socket is unless configured: a folder that only this user can write to, if there is one.
     pub fn control_socket(&self) -> PathBuf {
+        if let Some(folder) = &self.service_folder {
+            return PathBuf::from(folder).join("control.sock");
+        }
         let folder = match (&self.runtime_folder, self.user_id) {
             (_, 0) => PathBuf::from("/run/evenkeel"),
             (Some(runtime), _) => PathBuf::from(runtime).join("evenkeel"),
@@ -34,6 +43,12 @@ impl Surroundings {
         };
         folder.join("control.sock")
     }
+}
+
+/// Several folders are separated by colons.
+fn first_of(folders: &OsString) -> OsString {
+    let mut each = folders.as_bytes().split(|byte| *byte == b':');
+    OsStr::from_bytes(each.next().unwrap_or_default()).to_owned()
 }
 
 /// "All paths set in these environment variables must be absolute. If an implementation encounters a relative path … it should
@@ -60,6 +75,7 @@ mod tests {
             cores: 1,
             user_id,
             runtime_folder: runtime_folder.map(OsString::from),
+            service_folder: None,
         };
         surroundings.control_socket()
     }
@@ -79,5 +95,18 @@ mod tests {
             control_socket(1000, None),
             PathBuf::from("/tmp/evenkeel-1000/control.sock")
         );
+    }
+
+    // systemd makes the folder for the service, under which no other program has one; only the first of several counts.
+    #[test]
+    fn a_service_has_its_socket_in_its_own_folder() {
+        let surroundings = Surroundings {
+            cores: 1,
+            user_id: 0,
+            runtime_folder: None,
+            service_folder: Some(first_of(&OsString::from("/run/front:/run/other"))),
+        };
+        let expected = PathBuf::from("/run/front/control.sock");
+        assert_eq!(surroundings.control_socket(), expected);
     }
 }
