@@ -155,7 +155,7 @@ fn a_drain_that_takes_too_long_times_out() {
     for session in &mut sessions {
         client::echo(session, b"hello");
     }
-    let drained = evenkeel.ask(&["endpoint", "drain", "letters/a", "--wait=300ms"]);
+    let drained = evenkeel.ask(&["endpoint", "drain", "letters/a", "--wait", "300ms"]);
     assert_eq!(drained.status.code(), Some(5));
     assert!(refused(&drained).contains("still has sessions"));
     assert_eq!(state(&evenkeel, "a"), "draining");

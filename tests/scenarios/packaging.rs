@@ -60,7 +60,9 @@ fn a_service_has_its_control_socket_in_its_own_folder() {
     );
     fs::write(&config, text).expect("it is ours");
     let mut run = process::command(binary::evenkeel());
-    run.arg("run").arg(&config).env("RUNTIME_DIRECTORY", &folder);
+    run.arg("run")
+        .arg(&config)
+        .env("RUNTIME_DIRECTORY", &folder);
     let _service = Process::start(run);
     let socket = folder.join("control.sock");
     wait::until_so("its control socket", || socket.exists());

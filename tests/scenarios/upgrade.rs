@@ -308,7 +308,7 @@ fn a_broken_program_changes_nothing() {
     world.cannot_upgrade(&["--binary", &program], 1, "libfoo.so.7: not found");
 
     world.script("echo 'thinking' >&2; exec sleep 1000");
-    world.cannot_upgrade(&["--binary", &program, "--wait", "1"], 5, "thinking");
+    world.cannot_upgrade(&["--binary", &program, "--wait", "1s"], 5, "thinking");
 
     world.script("exec 0<&-; exec sleep 1000");
     let words = ["--binary", &program, "--wait", "5"];

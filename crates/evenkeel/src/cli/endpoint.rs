@@ -10,13 +10,13 @@ use evenkeel_proxy::control::operator::{EndpointAct, EndpointAnswer, FailbackAns
 use evenkeel_proxy::control::protocol::Request;
 
 use super::running::{Refused, Which};
-use crate::config::parse_duration;
+use super::wait::parse_wait;
 use crate::exit::Exit;
 use crate::output;
 use crate::table::printable;
 
 /// How long `drain --wait` waits unless told.
-const WAIT: &str = "60s";
+const WAIT: Duration = Duration::from_secs(60);
 /// How often the sessions that are left are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(200);
 
@@ -42,10 +42,9 @@ enum Act {
     Drain {
         #[command(flatten)]
         target: Target,
-        /// Wait until its last session has ended, for at most this long, as in --wait=10m; without a value, 60s
-        #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true,
-              default_missing_value = WAIT, value_parser = parse_duration)]
-        wait: Option<Duration>,
+        /// Wait until its last session has ended, for at most this long, as in 10m or 90s; without a value, 60s
+        #[arg(long, value_name = "DURATION", num_args = 0..=1, value_parser = parse_wait)]
+        wait: Option<Option<Duration>>,
     },
     /// Give it no new sessions and don't probe it; sessions that run may finish
     Disable(Target),
@@ -83,7 +82,11 @@ pub fn endpoint(arguments: &EndpointArguments) -> Exit {
     let (target, act, wait) = match &arguments.act {
         Act::Show(target) => (target, EndpointAct::Show, None),
         Act::Weight { target, weight } => (target, EndpointAct::Weight(*weight), None),
-        Act::Drain { target, wait } => (target, EndpointAct::Drain, *wait),
+        Act::Drain { target, wait } => (
+            target,
+            EndpointAct::Drain,
+            wait.map(|told| told.unwrap_or(WAIT)),
+        ),
         Act::Disable(target) => (target, EndpointAct::Disable, None),
         Act::Enable(target) => (target, EndpointAct::Enable, None),
     };
@@ -166,7 +169,7 @@ fn tell_drained(target: &Target, last: &EndpointAnswer, patience: Duration) -> E
         ))
     } else if last.endpoint.in_flight > 0 {
         output::complain(&format!(
-            "{name} still has sessions after {patience:?}: {}; it stays drained, wait longer with --wait=DURATION",
+            "{name} still has sessions after {patience:?}: {}; it stays drained, wait longer with --wait DURATION",
             last.endpoint.in_flight
         ));
         Exit::TimedOut
@@ -251,7 +254,7 @@ mod tests {
         Line::try_parse_from(words).unwrap().act
     }
 
-    /// `--wait` alone, with a time, and not at all.
+    /// `--wait` alone, with a time behind it or tied to it, and not at all.
     #[test]
     fn a_drain_may_be_waited_for() {
         let wait = |words: &[&str]| match parse(words) {
@@ -259,14 +262,20 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let name = || "mysql/db1".to_owned();
-        let minute = Duration::from_secs(60);
+        let told = |seconds| Some(Some(Duration::from_secs(seconds)));
         assert_eq!(wait(&["drain", "mysql/db1"]), (name(), None));
         assert_eq!(
-            wait(&["drain", "--wait", "mysql/db1"]),
-            (name(), Some(minute))
+            wait(&["drain", "mysql/db1", "--wait"]),
+            (name(), Some(None))
         );
-        let longer = wait(&["drain", "mysql/db1", "--wait=5m"]);
-        assert_eq!(longer, (name(), Some(5 * minute)));
+        for words in [
+            ["--wait", "5m"].as_slice(),
+            &["--wait=5m"],
+            &["--wait", "300"],
+        ] {
+            let words = [&["drain", "mysql/db1"], words].concat();
+            assert_eq!(wait(&words), (name(), told(300)), "{words:?}");
+        }
     }
 
     /// What was set, how long that lasts, and the line that would make it permanent.

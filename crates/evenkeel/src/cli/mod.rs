@@ -11,6 +11,7 @@ pub mod running;
 pub mod status;
 pub mod stop;
 pub mod upgrade;
+mod wait;
 
 use std::net::SocketAddr;
 

@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
 use super::running::{Refused, Which};
+use super::wait::parse_wait;
 use crate::exit::Exit;
 use crate::output;
 use crate::span::span;
@@ -25,9 +26,9 @@ pub struct StopArguments {
     /// Close all sessions at once instead of letting them finish
     #[arg(long)]
     now: bool,
-    /// Wait this many seconds for the end; 0 does not wait [default: the process's own deadline and 5 s]
-    #[arg(long, value_name = "SECONDS")]
-    wait: Option<u64>,
+    /// Wait this long for the end, as in 10m or 90s; 0 does not wait [default: the process's own deadline and 5 s]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, value_parser = parse_wait)]
+    wait: Option<Option<Duration>>,
     #[command(flatten)]
     which: Which,
     /// Print JSON instead of words
@@ -46,6 +47,16 @@ struct Stop {
     announced: Exit,
 }
 
+impl StopArguments {
+    /// `None` leaves it to the process's own deadline.
+    const fn wait(&self) -> Option<Duration> {
+        match self.wait {
+            Some(told) => told,
+            None => None,
+        }
+    }
+}
+
 /// Asks, waits, and tells how it went.
 pub fn stop(arguments: &StopArguments) -> Exit {
     match carry_out(arguments) {
@@ -62,14 +73,14 @@ fn carry_out(arguments: &StopArguments) -> Result<Stop, Refused> {
     };
     let mut process = arguments
         .which
-        .connect_within(answer_patience(arguments.wait))?;
+        .connect_within(answer_patience(arguments.wait()))?;
     let report: StopReport = process.ask(&Request::Stop { mode })?;
     let announced = if arguments.json {
         Exit::Done
     } else {
         output::print(&announcement(&report))
     };
-    let stopped = wait_until_gone(report.pid, patience(arguments.wait, &report))?;
+    let stopped = wait_until_gone(report.pid, patience(arguments.wait(), &report))?;
     Ok(Stop {
         pid: report.pid,
         sessions: report.sessions,
@@ -82,11 +93,11 @@ fn tell(stop: &Stop, arguments: &StopArguments) -> Exit {
     if arguments.json && output::print_json(stop) == Exit::Failed {
         return Exit::Failed;
     }
-    if stop.stopped || arguments.wait == Some(0) {
+    if stop.stopped || arguments.wait() == Some(Duration::ZERO) {
         return stop.announced;
     }
     output::complain(&format!(
-        "pid {} has not ended yet; wait longer with --wait SECONDS, or close its sessions with --now",
+        "pid {} has not ended yet; wait longer with --wait DURATION, or close its sessions with --now",
         stop.pid
     ));
     Exit::TimedOut
@@ -105,18 +116,15 @@ fn announcement(report: &StopReport) -> String {
     }
 }
 
-fn patience(wait: Option<u64>, report: &StopReport) -> Duration {
-    wait.map_or_else(
-        || Duration::from_millis(report.deadline_ms).saturating_add(GRACE),
-        Duration::from_secs,
-    )
+fn patience(wait: Option<Duration>, report: &StopReport) -> Duration {
+    wait.unwrap_or_else(|| Duration::from_millis(report.deadline_ms).saturating_add(GRACE))
 }
 
 /// Who does not want to wait long does not want to wait longer for the answer; but an answer there must be.
-fn answer_patience(wait: Option<u64>) -> Duration {
+fn answer_patience(wait: Option<Duration>) -> Duration {
     match wait {
-        None | Some(0) => ANSWER_TIMEOUT,
-        Some(seconds) => ANSWER_TIMEOUT.min(Duration::from_secs(seconds)),
+        None | Some(Duration::ZERO) => ANSWER_TIMEOUT,
+        Some(told) => ANSWER_TIMEOUT.min(told),
     }
 }
 
@@ -179,14 +187,16 @@ mod tests {
         };
 
         assert_eq!(patience(None, &report), Duration::from_secs(30));
-        assert_eq!(patience(Some(2), &report), Duration::from_secs(2));
+        let told = Duration::from_secs(2);
+        assert_eq!(patience(Some(told), &report), told);
     }
 
     /// A frozen process keeps `stop --wait 1` for one second, not for the ten of an answer.
     #[test]
     fn an_answer_is_not_waited_for_longer_than_the_end() {
-        assert_eq!(answer_patience(Some(1)), Duration::from_secs(1));
-        for long in [None, Some(0), Some(60)] {
+        let short = Duration::from_secs(1);
+        assert_eq!(answer_patience(Some(short)), short);
+        for long in [None, Some(Duration::ZERO), Some(60 * short)] {
             assert_eq!(answer_patience(long), ANSWER_TIMEOUT);
         }
     }

@@ -4,18 +4,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use evenkeel_proxy::control::client::ANSWER_TIMEOUT;
 use evenkeel_proxy::control::protocol::Request;
 use evenkeel_proxy::control::upgrade_report::UpgradeReport;
 
 use super::running::{Refused, Which};
+use super::wait::parse_wait;
 use crate::exit::Exit;
 use crate::output;
 use crate::span::span;
 
-/// The longest wait for a new program.
-const WAIT_SECONDS_MAX: u64 = 3600;
+/// How long a new program may take unless told.
+const WAIT: Duration = Duration::from_secs(30);
+/// The shortest wait for one: none at all would end every upgrade.
+const WAIT_MIN: Duration = Duration::from_secs(1);
+/// The longest.
+const WAIT_MAX: Duration = Duration::from_hours(1);
 
 /// What `upgrade` takes.
 #[derive(Args, Clone, Debug)]
@@ -23,14 +27,23 @@ pub struct UpgradeArguments {
     /// The new program [default: whatever lies at the running one's path by now]
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// How long the new program may take until it serves
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = RangedU64ValueParser::<u64>::new().range(1..=WAIT_SECONDS_MAX))]
-    wait: u64,
+    /// How long the new program may take until it serves, as in 2m or 90s; at most 1h [default: 30s]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, value_parser = parse_patience)]
+    wait: Option<Option<Duration>>,
     #[command(flatten)]
     which: Which,
     /// Print JSON instead of words
     #[arg(long)]
     json: bool,
+}
+
+fn parse_patience(text: &str) -> Result<Duration, String> {
+    let patience = parse_wait(text)?;
+    if (WAIT_MIN..=WAIT_MAX).contains(&patience) {
+        Ok(patience)
+    } else {
+        Err("a new program has between 1s and 1h".to_owned())
+    }
 }
 
 /// Asks, waits, and tells how it went.
@@ -42,7 +55,7 @@ pub fn upgrade(arguments: &UpgradeArguments) -> Exit {
 }
 
 fn ask(arguments: &UpgradeArguments) -> Result<UpgradeReport, Refused> {
-    let wait = Duration::from_secs(arguments.wait);
+    let wait = arguments.wait.flatten().unwrap_or(WAIT);
     let mut process = arguments.which.connect_within(wait + ANSWER_TIMEOUT)?;
     // The running process may be in another folder.
     let binary = arguments.binary.as_deref().map(std::path::absolute);
