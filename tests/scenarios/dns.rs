@@ -121,6 +121,47 @@ fn fault_46_a_name_that_cannot_be_resolved_blocks_nothing() {
     assert_eq!(served(front, 4), shares([("a", 4)]));
 }
 
+/// A primary behind a name, a backup, and failback by hand.
+fn with_a_spare(front: SocketAddr, name_server: SocketAddr, port: u16, spare: &Service) -> String {
+    let endpoints = format!(
+        r#""db.test:{port}", {{ name = "spare", address = "{}", backup = true }}"#,
+        spare.address()
+    );
+    let config = config(front, name_server, &endpoints);
+    format!("{config}\nfailback = \"manual\"\n")
+}
+
+/// A name server that is not heard from at the start does not hand the primaries' work to the backups, who would keep it: the duty
+/// waits, and the primaries have it as soon as their name is known.
+#[test]
+fn a_silent_name_server_gives_no_work_to_backups() {
+    let (front, port) = (ports::free(), ports::free().port());
+    let (_a, spare) = (named("a", 2, port), Service::named("spare"));
+    let mut dns = Dnsmasq::start("127.0.0.2 db.test", "");
+    dns.kill();
+    let evenkeel = Evenkeel::start(with_a_spare(front, dns.address(), port, &spare));
+    trouble(&evenkeel);
+
+    assert_eq!(client::ask(front, "alice\n"), NOBODY);
+    assert_eq!(evenkeel.status()["clusters"][0]["on_duty"], "primaries");
+
+    dns.restart("", Unknown::NoSuchName);
+    wait_for_endpoints(&evenkeel, &[&format!("db.test/127.0.0.2:{port}"), "spare"]);
+    assert_eq!(served(front, 4), shares([("a", 4)]));
+}
+
+/// A name server that says that there is no such name has answered: the backups have the work.
+#[test]
+fn primaries_that_do_not_exist_leave_the_work_to_backups() {
+    let (front, port) = (ports::free(), ports::free().port());
+    let spare = Service::named("spare");
+    let dns = Dnsmasq::start("", "");
+    let evenkeel = Evenkeel::start(with_a_spare(front, dns.address(), port, &spare));
+
+    assert_eq!(served(front, 2), shares([("spare", 2)]));
+    assert_eq!(evenkeel.status()["clusters"][0]["on_duty"], "backups");
+}
+
 /// No such name, a name without an address, a refusal, a name server that is dead: the endpoint stays and serves, `status`
 /// says what is wrong, and the next good answer counts.
 #[test]

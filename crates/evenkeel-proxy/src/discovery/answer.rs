@@ -33,6 +33,17 @@ pub(super) enum Trouble {
     Other(String),
 }
 
+impl Trouble {
+    /// Whether a name server has said that the name leads nowhere; otherwise nobody knows.
+    pub(super) fn is_answer(&self) -> bool {
+        match self {
+            Self::NoSuchName | Self::NoRecord => true,
+            Self::OfHost(_, trouble) => trouble.is_answer(),
+            Self::ServerFailed(_) | Self::TimedOut | Self::Other(_) => false,
+        }
+    }
+}
+
 /// One kind of address of one host; no address is `Ok` of an empty list only if a name server said that there is none.
 pub(super) type Part = Result<Vec<IpAddr>, Trouble>;
 
@@ -190,6 +201,12 @@ impl Service {
 }
 
 impl Learned {
+    /// Whether a name server has said where the question leads, or that it leads nowhere.
+    pub(super) fn is_answer(&self) -> bool {
+        let trouble = self.trouble.as_ref();
+        self.targets.is_some() || trouble.is_some_and(Trouble::is_answer)
+    }
+
     const fn nothing(trouble: Trouble) -> Self {
         Self {
             targets: None,

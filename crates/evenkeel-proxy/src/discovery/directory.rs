@@ -25,15 +25,17 @@ pub struct Directory {
 pub(crate) enum Found {
     /// The last good answer.
     Targets(Arc<[Target]>),
-    /// It has been asked, and has never had a good answer.
+    /// Nowhere, as a name server has said, and never elsewhere.
     Nothing,
-    /// No round has ended yet.
+    /// No name server has answered yet.
     NotAnswered,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     targets: Option<Arc<[Target]>>,
+    /// Whether a name server has ever answered, if only that there is nothing.
+    is_answered: bool,
     resolved_at: Option<Instant>,
     trouble: Option<Trouble>,
     trouble_since: Option<Instant>,
@@ -75,7 +77,7 @@ impl Directory {
                 ..
             }) => Found::Targets(Arc::clone(targets)),
             Some(Entry {
-                trouble: Some(_), ..
+                is_answered: true, ..
             }) => Found::Nothing,
             _ => Found::NotAnswered,
         }
@@ -124,10 +126,11 @@ impl Directory {
             return News::default();
         };
         let mut news = News::default();
-        let was_awaited = entry.targets.is_none() && entry.trouble.is_none();
+        let was_awaited = !entry.is_answered;
+        entry.is_answered |= learned.is_answer();
         entry.learn_trouble(learned.trouble, now, &mut news);
         let Some(targets) = learned.targets else {
-            if was_awaited && entry.trouble.is_some() {
+            if was_awaited && entry.is_answered {
                 self.version.fetch_add(1, Ordering::Release);
             }
             return news;
@@ -248,10 +251,25 @@ mod tests {
         let (directory, now) = (directory(), Instant::now());
         let version = directory.version();
         assert_eq!(directory.found(&question()), Found::NotAnswered);
-        directory.learn(&question(), bad(Trouble::TimedOut), now);
         directory.learn(&question(), bad(Trouble::NoSuchName), now);
+        directory.learn(&question(), bad(Trouble::TimedOut), now);
         assert_eq!(directory.found(&question()), Found::Nothing);
         assert_eq!(directory.version(), version + 1);
+    }
+
+    /// A name server that nobody hears from has not said that there is nothing: who waits for the name waits on.
+    #[test]
+    fn silence_is_no_answer() {
+        let (directory, now) = (directory(), Instant::now());
+        let version = directory.version();
+        directory.learn(&question(), bad(Trouble::TimedOut), now);
+        directory.learn(
+            &question(),
+            bad(Trouble::ServerFailed("SERVFAIL".into())),
+            now,
+        );
+        assert_eq!(directory.found(&question()), Found::NotAnswered);
+        assert_eq!(directory.version(), version);
     }
 
     /// What came and went is told, and the version shows it.
