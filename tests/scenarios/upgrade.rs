@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -20,7 +20,7 @@ use crate::support::{binary, client, ports, wait};
 struct World {
     front: SocketAddr,
     evenkeel: Evenkeel,
-    _endpoint: Service,
+    endpoint: Service,
 }
 
 impl World {
@@ -32,7 +32,7 @@ impl World {
         Self {
             front,
             evenkeel,
-            _endpoint: endpoint,
+            endpoint,
         }
     }
 
@@ -358,28 +358,123 @@ fn a_stopping_process_is_not_upgraded() {
     assert_eq!(world.evenkeel.process().exit().code(), Some(0));
 }
 
-/// A stop while a new process waits for its first probes ends both: nobody serves on without a control socket.
-#[test]
-fn a_stop_calls_an_upgrade_off() {
-    for words in [&["stop"][..], &["stop", "--now"]] {
+/// An upgrade that goes no further for the two seconds for which a new process waits for its first probes.
+struct Pending {
+    world: World,
+    upgrade: Child,
+    successor: u32,
+}
+
+impl Pending {
+    fn start() -> Self {
         let (endpoint, front) = (well_only_once(), ports::free());
         let text = config(&front.to_string(), &endpoint);
         let health = "health = { check = \"http\", every = \"1h\", timeout = \"1m\" }\n";
-        let mut evenkeel = Evenkeel::start(format!("{text}{health}"));
+        let world = World {
+            front,
+            evenkeel: Evenkeel::start(format!("{text}{health}")),
+            endpoint,
+        };
         let mut command = evenkeel_command(&["upgrade", "--socket"]);
-        command.arg(evenkeel.socket_path());
-        let _upgrade = Process::start(command);
-        wait::until_so("the new process probes", || endpoint.accepted() == 2);
-        let successor = children_of(evenkeel.pid());
-        let successor = successor.parse().expect("one child");
+        command.arg(world.evenkeel.socket_path());
+        let upgrade = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        wait::until_so("the new process probes", || world.endpoint.accepted() == 2);
+        let successor = children_of(world.evenkeel.pid());
+        Self {
+            world,
+            upgrade: upgrade.expect("evenkeel can be started"),
+            successor: successor.parse().expect("one child"),
+        }
+    }
+
+    /// Its exit code, and what it complains of.
+    fn outcome(self) -> (World, Option<i32>, String) {
+        let output = self.upgrade.wait_with_output().expect("it is our child");
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        (self.world, output.status.code(), complaint)
+    }
+}
+
+/// A stop while a new process waits for its first probes ends both: nobody serves on without a control socket, and nobody says
+/// that somebody does.
+#[test]
+fn a_stop_calls_an_upgrade_off() {
+    for words in [&["stop"][..], &["stop", "--now"]] {
+        let mut pending = Pending::start();
+        let (evenkeel, successor) = (&mut pending.world.evenkeel, pending.successor);
 
         let stopped = evenkeel.ask(words);
 
         assert!(stopped.status.success(), "{}", evenkeel.program_log());
         assert_eq!(evenkeel.process().exit().code(), Some(0));
         assert!(has_ended(successor), "{}", evenkeel.program_log());
-        assert!(client::try_connect(front).is_err());
+        let (world, code, complaint) = pending.outcome();
+        assert!(client::try_connect(world.front).is_err());
+        assert_eq!(code, Some(1), "{complaint}");
+        assert!(complaint.contains("stopping"), "{complaint}");
+        assert!(!complaint.contains("goes on"), "{complaint}");
     }
+}
+
+/// A signal that ends the new process before it serves does so at once, and the process before it goes on.
+#[test]
+fn a_new_process_may_be_stopped_before_it_serves() {
+    let pending = Pending::start();
+    let pid = pending.world.evenkeel.pid();
+
+    process::signal(pending.successor, Signal::TERM);
+
+    let (world, code, complaint) = pending.outcome();
+    assert_eq!(code, Some(1), "{complaint}");
+    assert!(
+        complaint.contains("told to stop before it served"),
+        "{complaint}"
+    );
+    assert!(
+        complaint.contains("the running process goes on"),
+        "{complaint}"
+    );
+    assert_eq!(world.evenkeel.pid(), pid);
+}
+
+/// What an operator says while another process is being brought up would be lost: it is refused, and taken when that one serves.
+#[test]
+fn no_order_is_lost_in_an_upgrade() {
+    let pending = Pending::start();
+    let endpoint = format!("echo/{}", pending.world.endpoint.address());
+    let drain = ["endpoint", "drain", &endpoint];
+
+    let during = pending.world.evenkeel.ask(&drain);
+
+    let refusal = String::from_utf8_lossy(&during.stderr).into_owned();
+    assert_eq!(during.status.code(), Some(1), "{refusal}");
+    assert!(refusal.contains("say it again"), "{refusal}");
+    let shown = pending.world.evenkeel.ask(&["endpoint", "show", &endpoint]);
+    assert!(shown.status.success(), "only looking does no harm");
+    let (world, code, complaint) = pending.outcome();
+    assert_eq!(code, Some(0), "{complaint}");
+    let after = world.evenkeel.ask(&drain);
+    assert!(after.status.success(), "{}", world.told(&after));
+}
+
+/// After an upgrade `status` shows the process that still lets its sessions finish, until it has ended.
+#[test]
+fn the_process_before_is_shown_until_it_has_ended() {
+    let world = World::start();
+    let before = world.evenkeel.pid();
+    let mut session = client::connect(world.front);
+    client::echo(&mut session, b"before");
+
+    world.upgraded();
+
+    wait::until_so("its session is told", || {
+        let status = world.evenkeel.status();
+        status["predecessor"]["pid"] == before && status["predecessor"]["sessions"] == 1
+    });
+    drop(session);
+    wait::until_so("it is shown no more", || {
+        world.evenkeel.status()["predecessor"].is_null()
+    });
 }
 
 /// An endpoint that answers its first probe, and leaves all others waiting.
@@ -590,7 +685,7 @@ fn a_service_manager_opens_the_socket() {
 
 /// What sessions have taught of an endpoint is known to the new process before its first session.
 #[test]
-fn what_is_known_of_endpoints_goes_over() {
+fn what_is_known_ofendpoints_goes_over() {
     let (endpoint, front, dead) = (Service::echo(), ports::free(), ports::free());
     let evenkeel = Evenkeel::start(format!(
         "[listener.front]\nbind = \"{front}\"\nto = \"two\"\n[cluster.two]\nendpoints = [\n\

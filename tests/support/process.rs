@@ -19,6 +19,12 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// Sends a signal to a process that another one of the test's has started.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = pid.try_into().ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process id"), signal).expect("the process is there");
+}
+
 /// Kills whatever was started with that path, a test's own, among its arguments: processes that a test's process has started.
 pub(crate) fn kill_all_run_with(path: &Path) {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

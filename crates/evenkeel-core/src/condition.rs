@@ -15,7 +15,7 @@ use crate::ejection::Streak;
 use crate::fade::Fade;
 use crate::fault::{self, Fault};
 use crate::health::{Health, HealthChange, ProbeResult};
-use crate::kept::KeptEndpoint;
+use crate::kept::{KeptEndpoint, KeptStanding};
 use crate::lease::{Failure, LeaseKind};
 use crate::units::{Time, Weight};
 
@@ -35,8 +35,14 @@ use crate::units::{Time, Weight};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Up,
-    SlowStart { since: Time },
-    Ejected { until: Time },
+    /// `ahead` is how far it had come in another process.
+    SlowStart {
+        since: Time,
+        ahead: Duration,
+    },
+    Ejected {
+        until: Time,
+    },
 }
 
 impl Standing {
@@ -45,14 +51,32 @@ impl Standing {
         if window.is_zero() {
             Self::Up
         } else {
-            Self::SlowStart { since: now }
+            Self::SlowStart {
+                since: now,
+                ahead: Duration::ZERO,
+            }
+        }
+    }
+
+    /// How it is told to another process.
+    fn kept(self, now: Time) -> KeptStanding {
+        match self {
+            Self::Up => KeptStanding::Up,
+            Self::SlowStart { since, ahead } => KeptStanding::SlowStart {
+                elapsed: now.since(since).saturating_add(ahead),
+            },
+            Self::Ejected { until } => KeptStanding::Ejected {
+                remaining: until.since(now),
+            },
         }
     }
 
     /// The part of its weight that an endpoint in this state is worth.
     fn percent(self, window: Duration, now: Time) -> u32 {
         match self {
-            Self::SlowStart { since } => ramp_percent(now.since(since), window),
+            Self::SlowStart { since, ahead } => {
+                ramp_percent(now.since(since).saturating_add(ahead), window)
+            }
             Self::Up | Self::Ejected { .. } => FULL_PERCENT,
         }
     }
@@ -158,8 +182,8 @@ impl Condition {
             {
                 Standing::warming_up(window, now)
             }
-            Standing::SlowStart { since }
-                if now.since(since) >= window && self.health.is_usable() =>
+            Standing::SlowStart { since, ahead }
+                if now.since(since).saturating_add(ahead) >= window && self.health.is_usable() =>
             {
                 Standing::Up
             }
@@ -229,18 +253,25 @@ impl Condition {
         self.come_back(weight, (window, now));
     }
 
-    /// What another process held to be true, where it still means something.
+    /// What another process held to be true, where it still means something. What its standing means is for the roster to say.
     pub(crate) fn restore(
         &mut self,
         kept: &KeptEndpoint,
+        standing: Standing,
         weight: Weight,
-        every: Duration,
-        now: Time,
+        (every, now): (Duration, Time),
     ) {
         if kept.weight == weight {
             self.fade.restore(kept.effective_weight, weight, every, now);
         }
         self.health = self.health.restored(kept.judgement);
+        self.standing = standing;
+        self.streak = Streak::after_ejections(kept.ejections);
+    }
+
+    /// What another process may hold to be true of its standing, with the ejections since its last success.
+    pub(crate) fn kept_standing(&self, now: Time) -> (KeptStanding, u32) {
+        (self.standing.kept(now), self.streak.ejections())
     }
 
     pub(crate) fn claim_trial(&mut self, policy: &TrialPolicy, now: Time) {
@@ -321,7 +352,10 @@ mod tests {
         condition.pass_time(WINDOW, seconds(10));
         assert_eq!(
             condition.standing(),
-            Standing::SlowStart { since: seconds(10) }
+            Standing::SlowStart {
+                since: seconds(10),
+                ahead: Duration::ZERO
+            }
         );
         condition.pass_time(WINDOW, seconds(100));
         assert_eq!(condition.standing(), Standing::Up);

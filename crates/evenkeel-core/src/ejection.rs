@@ -14,6 +14,19 @@ pub(crate) struct Streak {
 }
 
 impl Streak {
+    /// As another process left it: so many ejections since the last success.
+    pub(crate) const fn after_ejections(ejections: u32) -> Self {
+        Self {
+            failures: 0,
+            ejections,
+        }
+    }
+
+    /// Ejections since the last success.
+    pub(crate) const fn ejections(&self) -> u32 {
+        self.ejections
+    }
+
     pub(crate) const fn failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }

@@ -4,6 +4,7 @@
 //! (an upgrade): after a while it is hearsay, and probes and sessions find it out anew.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::duty::Duty;
 use crate::health::Judgement;
@@ -36,4 +37,26 @@ pub struct KeptEndpoint {
     pub effective_weight: u32,
     /// What probes led to; `None` where nothing probed it.
     pub judgement: Option<Judgement>,
+    /// What sessions led to.
+    pub standing: KeptStanding,
+    /// Ejections since its last success: the next one lasts the longer for them.
+    pub ejections: u32,
+}
+
+/// Whether an endpoint stands in the ordinary way. In spans of time: another process has a clock of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeptStanding {
+    /// It does.
+    #[default]
+    Up,
+    /// It warms up.
+    SlowStart {
+        /// For so long already.
+        elapsed: Duration,
+    },
+    /// It is out.
+    Ejected {
+        /// For so long yet.
+        remaining: Duration,
+    },
 }

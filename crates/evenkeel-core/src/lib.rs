@@ -52,7 +52,7 @@ pub use cluster::*;
 pub use duty::Duty;
 pub use endpoint::Losses;
 pub use health::{HealthChange, Judgement, ProbeResult};
-pub use kept::{KeptCluster, KeptEndpoint};
+pub use kept::{KeptCluster, KeptEndpoint, KeptStanding};
 pub use lease::{Failure, Lease, Outcome};
 pub use operate::FailbackRefusal;
 pub use overrides::{EndpointOverrides, Overridden, Override, Service, UnknownEndpoint};

@@ -72,14 +72,16 @@ impl Cluster {
     }
 
     /// What a successor may want to know.
-    pub fn export(&self) -> KeptCluster {
+    pub fn export(&self, now: Time) -> KeptCluster {
         let plan = self.plan.lock();
         let roster = self.roster.lock();
         let snapshot = self.snapshot.load();
         let listed = snapshot.endpoints.iter().zip(&roster.conditions);
         let kept = listed
             .zip(&snapshot.spec.endpoints)
-            .map(|((endpoint, condition), spec)| kept_endpoint(endpoint, condition, spec.weight));
+            .map(|((endpoint, condition), spec)| {
+                kept_endpoint(endpoint, condition, spec.weight, now)
+            });
         KeptCluster {
             name: Arc::clone(&snapshot.spec.name),
             overrides: plan
@@ -112,12 +114,20 @@ impl Cluster {
     }
 }
 
-fn kept_endpoint(endpoint: &Endpoint, condition: &Condition, weight: Weight) -> KeptEndpoint {
+fn kept_endpoint(
+    endpoint: &Endpoint,
+    condition: &Condition,
+    weight: Weight,
+    now: Time,
+) -> KeptEndpoint {
+    let (standing, ejections) = condition.kept_standing(now);
     KeptEndpoint {
         name: Arc::clone(endpoint.name()),
         address: endpoint.address().clone(),
         weight,
         effective_weight: condition.fade().effective(),
         judgement: condition.health().judgement(),
+        standing,
+        ejections,
     }
 }

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use crate::cluster::{ClusterSpec, EjectionPolicy, EndpointSpec};
-use crate::condition::Condition;
+use crate::condition::{Condition, Standing};
 use crate::duty::{Duty, DutyPolicy, Outlook, Tier};
 use crate::endpoint::Endpoint;
 use crate::fault::{self, Fault};
 use crate::health::{Health, HealthChange, ProbeResult};
-use crate::kept::KeptEndpoint;
+use crate::kept::{KeptEndpoint, KeptStanding};
 use crate::lease::{Failure, LeaseKind};
 use crate::overrides::Service;
 use crate::snapshot::{Field, Shares, Snapshot};
@@ -95,7 +95,28 @@ impl Roster {
         {
             let weight = snapshot.spec.endpoints[position].weight;
             let every = snapshot.spec.trials.every;
-            self.conditions[position].restore(kept, weight, every, now);
+            let standing = self.restored(snapshot, kept.standing, now);
+            self.conditions[position].restore(kept, standing, weight, (every, now));
+        }
+    }
+
+    /// The policies may be others by now: what they would not have allowed has ended.
+    fn restored(&self, snapshot: &Snapshot, kept: KeptStanding, now: Time) -> Standing {
+        match (kept, &snapshot.spec.ejection) {
+            (KeptStanding::Ejected { remaining }, Some(policy))
+                if self.ejected() < policy.quota(snapshot.len()) =>
+            {
+                Standing::Ejected {
+                    until: now.after(remaining.min(policy.max)),
+                }
+            }
+            (KeptStanding::SlowStart { elapsed }, _) if elapsed < snapshot.spec.slow_start => {
+                Standing::SlowStart {
+                    since: now,
+                    ahead: elapsed,
+                }
+            }
+            _ => Standing::Up,
         }
     }
 

@@ -26,11 +26,12 @@ pub struct LentSockets {
     pub files: Vec<FileMark>,
 }
 
-/// No reload can begin while this lives.
+/// No reload can begin while this lives, and no order is to be taken.
 pub struct Stillness(Arc<Proxy>);
 
 impl Drop for Stillness {
     fn drop(&mut self) {
+        self.0.lending.store(false, Ordering::Relaxed);
         self.0.reloading.store(false, Ordering::Release);
     }
 }
@@ -48,7 +49,15 @@ impl Proxy {
         if self.reloading.swap(true, Ordering::Acquire) {
             return Err(ReloadError::Underway);
         }
+        self.lending.store(true, Ordering::Relaxed);
         Ok(Stillness(Arc::clone(self)))
+    }
+
+    /// Whether what an operator says here has an effect that lasts: the process that is to follow, or does already, would not
+    /// hear of it.
+    pub fn takes_orders(&self) -> bool {
+        let gone = [&self.lending, &self.handed_over];
+        !gone.iter().any(|gone| gone.load(Ordering::Relaxed))
     }
 
     /// Lends all listening sockets. Blocks for a turn of the workers' loops: not for a worker's thread.
@@ -75,6 +84,7 @@ impl Proxy {
     /// Accepts nothing more, and leaves the addresses to whoever the sockets were lent to; sessions may finish, as in
     /// [`Proxy::drain`].
     pub fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Relaxed);
         self.begin_to_stop(|| Instruction::HandOver);
     }
 

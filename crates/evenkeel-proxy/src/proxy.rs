@@ -116,6 +116,10 @@ pub struct Proxy {
     /// Taken by a reload while it runs.
     pub(crate) reloading: AtomicBool,
     stopping: AtomicBool,
+    /// While another process is being given what this one has.
+    pub(crate) lending: AtomicBool,
+    /// Once another process serves.
+    pub(crate) handed_over: AtomicBool,
     /// Set once the workers may begin.
     opened: Arc<OnceLock<()>>,
     pub(crate) capacity: Arc<Capacity>,
@@ -192,6 +196,8 @@ impl Proxy {
             directory,
             reloading: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            lending: AtomicBool::new(false),
+            handed_over: AtomicBool::new(false),
             opened: Arc::default(),
             pipes: pipe_budget(capacity.pipes_max()),
             capacity,

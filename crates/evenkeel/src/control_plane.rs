@@ -39,6 +39,7 @@ use crate::signals::{Signals, Wish};
 use crate::span::span;
 use crate::upgrade::endowment::{MayUpgrade, Succession};
 use crate::upgrade::underway::{UpgradeCounter, Upgrades};
+use crate::upgrade::{Line, Predecessor};
 use crate::watch::Watch;
 
 /// How often time passes for clusters, and how exact a stop's deadline is.
@@ -187,6 +188,10 @@ struct Plane {
     leave: Option<oneshot::Sender<()>>,
     upgrade_counter: UpgradeCounter,
     upgrades: Upgrades,
+    /// The process before, while it lets its sessions finish.
+    predecessor: Option<Predecessor>,
+    /// To the process that has taken over.
+    successor: Option<Line>,
 }
 
 impl Plane {
@@ -216,6 +221,7 @@ impl Plane {
             stopping: Arc::clone(&stopping),
             stop_requests: sender,
             upgrades: upgrade_counter.clone(),
+            remainder: Arc::default(),
             reloads: reloads.clone(),
         });
         let followed = charge.proxy.settings();
@@ -249,6 +255,8 @@ impl Plane {
             leave: None,
             upgrade_counter,
             upgrades,
+            predecessor: None,
+            successor: None,
         };
         drop(guard);
         Ok((runtime, plane))
@@ -290,19 +298,33 @@ impl Plane {
     async fn begin(&mut self, ticks: &mut Interval) -> io::Result<()> {
         if let Some(succession) = self.charge.succession.take() {
             while !self.may_open() {
-                ticks.tick().await;
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    wish = self.signals.next() => self.fulfil_before_serving(wish)?,
+                }
                 succession.heed()?;
                 self.charge.proxy.tick();
                 self.follow_names();
                 self.prober.follow();
             }
             self.charge.proxy.open();
-            let files = succession.take_over(self.charge.socket.as_mut())?;
+            let (files, predecessor) = succession.take_over(self.charge.socket.as_mut())?;
             self.take_files(files);
+            self.predecessor = Some(predecessor);
             self.say_ready();
         }
         self.serve();
         self.open_if_ready();
+        Ok(())
+    }
+
+    /// The process before still serves everybody, so that the end of this one costs nobody anything. The rest waits until this one
+    /// serves, or does no harm.
+    fn fulfil_before_serving(&mut self, wish: Wish) -> io::Result<()> {
+        if wish == Wish::Stop {
+            return Err(io::Error::other("it was told to stop before it served"));
+        }
+        self.fulfil(wish);
         Ok(())
     }
 
@@ -340,6 +362,7 @@ impl Plane {
         self.open_if_ready();
         if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
             self.look();
+            self.exchange_remainders();
         }
         if self.ticks.is_multiple_of(TICKS_PER_PROGRESS) && self.phase != Phase::Running {
             let sessions = self.charge.proxy.sessions();

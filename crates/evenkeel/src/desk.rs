@@ -22,6 +22,7 @@ use crate::admin::health::{Stage, Vitals};
 use crate::keeper::Keeper;
 use crate::orders;
 use crate::reload::Reloads;
+use crate::upgrade::Remainder;
 use crate::upgrade::underway::UpgradeCounter;
 
 /// The version that `--version` and `status` tell, with the commit where it is known.
@@ -41,6 +42,8 @@ pub(crate) struct Desk {
     pub started_at: SystemTime,
     /// Set by the control plane.
     pub stopping: Arc<AtomicBool>,
+    /// What the process before still has.
+    pub remainder: Arc<Remainder>,
     /// Who keeps what operators set.
     pub keeper: Keeper,
     /// To the control plane.
@@ -88,7 +91,11 @@ fn at_once(answer: Result<Answer, Fault>) -> Answering {
 impl Desk {
     /// What was ordered is in force at once; the answer says whether it is kept, and waits for the disk.
     fn order(&self, endpoint: &str, act: EndpointAct) -> Answering {
-        let done = orders::order(&self.proxy, endpoint, act);
+        let may = match act {
+            EndpointAct::Show => Ok(()),
+            _ => self.takes_orders(),
+        };
+        let done = may.and_then(|()| orders::order(&self.proxy, endpoint, act));
         let keeper = self.keeper.clone();
         Box::pin(async move {
             let answer = done?;
@@ -98,13 +105,25 @@ impl Desk {
     }
 
     fn fail_back(&self, cluster: &str) -> Answering {
-        let done = orders::fail_back(&self.proxy, cluster);
+        let may = self.takes_orders();
+        let done = may.and_then(|()| orders::fail_back(&self.proxy, cluster));
         let keeper = self.keeper.clone();
         Box::pin(async move {
             let answer = done?;
             keeper.keep().await;
             Ok(Answer::Failback(answer))
         })
+    }
+
+    /// What is said between the moment at which another process is told everything and the one at which it serves would be lost.
+    fn takes_orders(&self) -> Result<(), Fault> {
+        if self.proxy.takes_orders() {
+            return Ok(());
+        }
+        Err(Fault::new(
+            FaultKind::Refused,
+            "another process is taking this one's place and would not hear of it: say it again in a moment",
+        ))
     }
 
     fn status(&self) -> StatusReport {
@@ -120,6 +139,7 @@ impl Desk {
             splice: self.proxy.spliced().into(),
             access_log: self.telemetry.access_log_counts().map(Into::into),
             state_file: self.keeper.report(),
+            predecessor: self.remainder.report(),
         }
     }
 

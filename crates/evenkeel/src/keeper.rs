@@ -168,8 +168,9 @@ impl Task {
 
 /// What the operator said, and who has the work. Health and effective weights are found out anew.
 fn state_of(proxy: &Proxy) -> Vec<KeptCluster> {
+    let now = proxy.now();
     let clusters = proxy.clusters().into_iter();
-    clusters.map(|cluster| cluster.export()).collect()
+    clusters.map(|cluster| cluster.export(now)).collect()
 }
 
 /// Gives the clusters what the process before has kept, before they have work. Nothing, with a line in the log, where that

@@ -150,6 +150,40 @@ fn an_ejection_survives_a_reload() {
     assert_eq!(world.visited(5), "bbbbb");
 }
 
+/// A process that takes over lets an ejection go on for what is left of it, makes the next one the longer, and keeps to its own
+/// quota; what of a slow start was behind an endpoint is not asked of it again.
+#[test]
+fn a_successor_keeps_ejections_and_slow_starts() {
+    let spec = |endpoints: Vec<EndpointSpec>| ClusterSpec {
+        slow_start: Duration::from_secs(90),
+        ..with(1, 50, endpoints)
+    };
+    let both = || vec![endpoint("a", 10), endpoint("b", 10)];
+    let mut world = World::new(spec(both()));
+    world.fail_on("a");
+    world.wait_until(4.0);
+    let mut successor = World::new(spec(both()));
+    let kept = world.cluster.export(world.now);
+    successor.cluster.import(&kept, successor.now);
+    assert_eq!(successor.status("a").state, until(6.0));
+    let alone = World::new(spec(vec![endpoint("a", 10)]));
+    alone.cluster.import(&kept, alone.now);
+    assert_eq!(alone.status("a").state, EndpointState::Up);
+
+    successor.wait_until(6.0);
+    successor.wait_until(51.0);
+    let mut third = World::new(spec(both()));
+    let kept = successor.cluster.export(successor.now);
+    third.cluster.import(&kept, third.now);
+
+    third.wait_until(44.0);
+    assert_eq!(third.status("a").state, EndpointState::SlowStart);
+    third.wait_until(46.0);
+    assert_eq!(third.status("a").state, EndpointState::Up);
+    third.fail_on("a");
+    assert_eq!(third.status("a").state, until(66.0));
+}
+
 /// Fault #28: when only ejected ones are left, the operator has chosen what happens.
 #[test]
 fn when_all_that_is_left_is_ejected_the_operator_has_chosen() {

@@ -138,7 +138,7 @@ fn a_successor_waits_for_names() {
         });
         let kept = KeptCluster {
             duty,
-            ..world.cluster.export()
+            ..world.cluster.export(world.now)
         };
         world.cluster.import(&kept, world.now);
         probe(&world, &name, ProbeResult::Passed);
@@ -196,14 +196,14 @@ fn a_successor_takes_over_what_was_known() {
     let set = world.cluster.override_endpoint("b", double, world.now);
     assert_eq!(set, Ok(()));
 
-    let kept = world.cluster.export();
+    let kept = world.cluster.export(world.now);
     let mut successor = World::new(manual());
     successor.cluster.import(&kept, successor.now);
 
     assert_eq!(successor.visited(2), "bb");
     assert_eq!(successor.status("b").weight.get(), 2);
     assert_eq!(successor.status("a").judgement, Some(Judgement::Up));
-    assert_eq!(successor.cluster.export(), kept);
+    assert_eq!(successor.cluster.export(successor.now), kept);
 }
 
 /// A file that was changed while nothing ran beats what was kept.
@@ -214,7 +214,7 @@ fn a_successor_with_another_weight_drops_the_override() {
     let set = world.cluster.override_endpoint("a", double, world.now);
     assert_eq!(set, Ok(()));
 
-    let kept = world.cluster.export();
+    let kept = world.cluster.export(world.now);
     let successor = World::new(ClusterSpec {
         endpoints: vec![endpoint("a", 5), backup("b")],
         ..manual()

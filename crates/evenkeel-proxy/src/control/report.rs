@@ -10,6 +10,7 @@ use evenkeel_core::{ClusterStatus, EndpointState, EndpointStatus, Explanation, F
 use serde::{Deserialize, Serialize};
 
 use super::operator::{OverridesReport, duty_code, failback_code, judgement_code};
+use super::upgrade_report::PredecessorReport;
 use crate::SpliceStatus;
 use crate::discovery::NameStatus;
 use crate::probe::{Finding, Ledger, Verdict as ProbeVerdict};
@@ -44,6 +45,9 @@ pub struct StatusReport {
     /// `None` where there is none.
     #[serde(default)]
     pub state_file: Option<StateFileReport>,
+    /// The process that this one has followed, while it lets its sessions finish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<PredecessorReport>,
 }
 
 /// Whether a process accepts connections.

@@ -2,6 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The process before this one, which lets its sessions finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PredecessorReport {
+    /// Its process id.
+    pub pid: u32,
+    /// Sessions that have not ended; `None` where it does not tell.
+    pub sessions: Option<u64>,
+}
+
 /// How an upgrade went. Unless another program serves, the one that was asked goes on as before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]

@@ -9,6 +9,7 @@ use evenkeel_proxy::control::report::{
     AccessLogReport, ClusterReport, EndpointReport, ListenerReport, NameReport, Phase,
     SpliceReport, StateFileReport, StatusReport,
 };
+use evenkeel_proxy::control::upgrade_report::PredecessorReport;
 
 use super::running::{Refused, Which};
 use crate::exit::Exit;
@@ -42,6 +43,9 @@ fn ask(which: &Which) -> Result<StatusReport, Refused> {
 /// The tables.
 pub fn render(report: &StatusReport) -> String {
     let mut text = headline(report);
+    if let Some(predecessor) = &report.predecessor {
+        text.push_str(&remainder(predecessor));
+    }
     text.push('\n');
     text.push_str(&listeners(&report.listeners));
     for cluster in &report.clusters {
@@ -75,6 +79,15 @@ fn headline(report: &StatusReport) -> String {
         report.pid,
         span(report.uptime_ms),
         report.workers.len()
+    )
+}
+
+fn remainder(predecessor: &PredecessorReport) -> String {
+    let sessions = predecessor.sessions;
+    let sessions = sessions.map_or_else(|| "?".to_owned(), |sessions| sessions.to_string());
+    format!(
+        "pid {}, which it has taken over from, lets its sessions finish: {sessions}\n",
+        predecessor.pid
     )
 }
 
@@ -403,6 +416,10 @@ mod tests {
                 dropped: 0,
             }),
             state_file: None,
+            predecessor: Some(PredecessorReport {
+                pid: 4710,
+                sessions: Some(17),
+            }),
         }
     }
 
@@ -411,6 +428,7 @@ mod tests {
     fn the_page() {
         let page = "\
 evenkeel 0.1.0: pid 4711, running for 2m 13s, workers: 2
+pid 4710, which it has taken over from, lets its sessions finish: 17
 
 LISTENER  ADDRESS         TO         OPEN  ACCEPTED  BYTES-UP  BYTES-DOWN  ENDED
 mysql     127.0.0.1:5555  databases     2       116   2.0 KiB     5.0 MiB  done 110, client_reset 4

@@ -81,9 +81,7 @@ fn tell(report: &UpgradeReport, arguments: &UpgradeArguments) -> Exit {
         UpgradeReport::Invalid { message }
         | UpgradeReport::TimedOut { message }
         | UpgradeReport::Failed { message } => {
-            output::complain(&format!(
-                "not upgraded, the running process goes on: {message}"
-            ));
+            output::complain(&format!("not upgraded: {message}"));
             exit_of(report)
         }
     }

@@ -60,6 +60,20 @@ impl Plane {
         self.charge.proxy.take_files(&files);
     }
 
+    /// Hears what the process before still has to finish, and tells the one after what there is here.
+    pub(super) fn exchange_remainders(&mut self) {
+        if let Some(predecessor) = &mut self.predecessor {
+            let remainder = predecessor.remainder();
+            self.desk.remainder.note(remainder);
+            if remainder.is_none() {
+                self.predecessor = None;
+            }
+        }
+        if let Some(successor) = &self.successor {
+            successor.tell_sessions(self.charge.proxy.sessions());
+        }
+    }
+
     /// Another process serves. From here on, this one only lets its sessions finish.
     fn step_down(&mut self, heir: Heir) {
         // First: the supervisor hears the new process only when it knows of it.
@@ -88,7 +102,8 @@ impl Plane {
             sessions,
             "another process has taken over: sessions may finish"
         );
-        heir.announce(sessions, self.stop_deadline());
+        self.successor = Some(heir.announce(sessions, self.stop_deadline()));
+        self.exchange_remainders();
         self.phase = Phase::Superseded {
             since: Instant::now(),
         };

@@ -79,7 +79,12 @@ impl Channel {
         }
     }
 
-    fn send_now(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// The same, without waiting for room.
+    pub(super) fn send_now(
+        &self,
+        message: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         let bytes = serde_json::to_vec(message)?;
         if bytes.len() > PACKET_BYTES_MAX || descriptors.len() > DESCRIPTORS_MAX {
             return Err(io::Error::other("a packet is too large"));

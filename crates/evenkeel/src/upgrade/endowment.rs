@@ -122,7 +122,7 @@ impl Succession {
     }
 
     /// Takes over: from then on the control socket is this process's, and one that it does not want is gone. So are the files
-    /// of Unix sockets that are returned.
+    /// of Unix sockets that are returned, with the process before, which may have something to say yet.
     ///
     /// # Errors
     ///
@@ -130,13 +130,13 @@ impl Succession {
     pub(crate) fn take_over(
         mut self,
         own: Option<&mut ControlSocket>,
-    ) -> io::Result<Vec<FileMark>> {
+    ) -> io::Result<(Vec<FileMark>, Predecessor)> {
         self.predecessor.take_over()?;
         for socket in own.into_iter().chain(&mut self.unwanted) {
             if let Err(error) = socket.take_charge() {
                 tracing::warn!(%error, "the process id cannot be written beside the control socket");
             }
         }
-        Ok(self.files)
+        Ok((self.files, self.predecessor))
     }
 }

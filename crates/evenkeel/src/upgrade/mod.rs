@@ -2,12 +2,13 @@
 //!
 //! The old process starts the new one ([`program`], [`successor`], [`underway`]) and hands over duplicates of its sockets, over a line of their
 //! own ([`channel`], [`words`]); the new one ([`predecessor`], [`endowment`]) starts with them as it always starts, says that it serves, and
-//! is told when it serves alone. Why it goes in this order: docs/decisions/0008-upgrade.md.
+//! is told when it serves alone. What the old one still has afterwards is in [`remainder`]. Why it goes in this order: docs/decisions/0008-upgrade.md.
 
 mod channel;
 pub(crate) mod endowment;
 mod predecessor;
 mod program;
+mod remainder;
 mod state;
 mod successor;
 pub(crate) mod underway;
@@ -21,6 +22,7 @@ use evenkeel_proxy::control::socket::HandedSocket;
 
 pub(crate) use predecessor::{Predecessor, meet};
 pub(crate) use program::Program;
+pub(crate) use remainder::Remainder;
 pub(crate) use successor::{Line, Successor, UpgradeError};
 
 /// Tells a program that it is to follow a running one: the process id of its parent, which has the other end of its standard input.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use evenkeel_proxy::FileMark;
 use evenkeel_proxy::control::socket::HandedSocket;
+use evenkeel_proxy::control::upgrade_report::PredecessorReport;
 use rustix::process::getppid;
 use rustix::stdio::{dup2_stderr, dup2_stdin};
 use serde_json::Value;
@@ -19,6 +20,8 @@ use super::{Belongings, PREDECESSOR_VARIABLE, SOCKETS_MAX};
 const PACKET_PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take to give up what it has handed over.
 const GO_PATIENCE: Duration = Duration::from_secs(30);
+/// How much of what it says afterwards is listened to at a time; it says less.
+const WORDS_PER_LOOK_MAX: usize = 16;
 
 /// The process that this one follows.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Predecessor {
     pid: u32,
     /// Where its log goes, and this one's when it serves.
     stderr: Option<OwnedFd>,
+    /// Sessions that it still has, as far as it has said.
+    sessions: Option<u64>,
 }
 
 /// Who this process follows, if anyone, and what is handed over. To be called once, at the start: standard input is used up.
@@ -68,6 +73,7 @@ fn receive(channel: Channel) -> io::Result<(Predecessor, Belongings)> {
         channel,
         pid: hello.pid,
         stderr,
+        sessions: None,
     };
     Ok((predecessor, belongings))
 }
@@ -160,6 +166,24 @@ impl Predecessor {
             Err(error) if error.raw_os_error().is_some() => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// What it still has, by what it has said meanwhile; `None` once it has ended. Does not wait.
+    pub(crate) fn remainder(&mut self) -> Option<PredecessorReport> {
+        for _ in 0..WORDS_PER_LOOK_MAX {
+            match self.channel.receive_now::<FromOld>() {
+                Ok(None) => return None,
+                Ok(Some(Packet {
+                    message: FromOld::Sessions(sessions),
+                    ..
+                })) => self.sessions = Some(sessions),
+                Ok(Some(_)) => {}
+                // Nothing more, or a word of a later version.
+                Err(_) => break,
+            }
+        }
+        let (pid, sessions) = (self.pid, self.sessions);
+        Some(PredecessorReport { pid, sessions })
     }
 
     /// Says that this process serves, and waits until the other one has given up what it had. If that one has ended meanwhile,

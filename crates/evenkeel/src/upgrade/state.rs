@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{
-    Duty, EndpointOverrides, Judgement, KeptCluster, KeptEndpoint, Overridden, Service,
+    Duty, EndpointOverrides, Judgement, KeptCluster, KeptEndpoint, KeptStanding, Overridden,
+    Service,
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
@@ -93,6 +95,23 @@ struct EndpointState {
     weight: u32,
     effective_weight: u32,
     health: Option<HealthWord>,
+    #[serde(default)]
+    standing: StandingState,
+    #[serde(default)]
+    ejections: u32,
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StandingState {
+    #[default]
+    Up,
+    SlowStart {
+        elapsed_us: u64,
+    },
+    Ejected {
+        remaining_us: u64,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -205,6 +224,8 @@ impl From<&KeptEndpoint> for EndpointState {
             weight: kept.weight.get(),
             effective_weight: kept.effective_weight,
             health: kept.judgement.map(HealthWord::from),
+            standing: kept.standing.into(),
+            ejections: kept.ejections,
         }
     }
 }
@@ -220,7 +241,38 @@ impl EndpointState {
             weight: Weight::new(self.weight)?,
             effective_weight: self.effective_weight.min(self.weight),
             judgement: self.health.map(Judgement::from),
+            standing: self.standing.into(),
+            ejections: self.ejections,
         })
+    }
+}
+
+impl From<KeptStanding> for StandingState {
+    fn from(standing: KeptStanding) -> Self {
+        let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        match standing {
+            KeptStanding::Up => Self::Up,
+            KeptStanding::SlowStart { elapsed } => Self::SlowStart {
+                elapsed_us: micros(elapsed),
+            },
+            KeptStanding::Ejected { remaining } => Self::Ejected {
+                remaining_us: micros(remaining),
+            },
+        }
+    }
+}
+
+impl From<StandingState> for KeptStanding {
+    fn from(state: StandingState) -> Self {
+        match state {
+            StandingState::Up => Self::Up,
+            StandingState::SlowStart { elapsed_us } => Self::SlowStart {
+                elapsed: Duration::from_micros(elapsed_us),
+            },
+            StandingState::Ejected { remaining_us } => Self::Ejected {
+                remaining: Duration::from_micros(remaining_us),
+            },
+        }
     }
 }
 
@@ -281,6 +333,10 @@ mod tests {
             weight: weight(3),
             effective_weight: 1,
             judgement: Some(Judgement::Down),
+            standing: KeptStanding::Ejected {
+                remaining: Duration::from_millis(4_200),
+            },
+            ejections: 2,
         }
     }
 

@@ -136,6 +136,11 @@ impl Line {
         self.channel.send(&FromOld::Go, &[])
     }
 
+    /// How many sessions this process still has. Whoever does not listen need not know.
+    pub(crate) fn tell_sessions(&self, sessions: u64) {
+        let _ = self.channel.send_now(&FromOld::Sessions(sessions), &[]);
+    }
+
     /// Ends a new process that does not serve yet. It is told, because the end of the line alone would mean an accident.
     pub(crate) fn call_off(&self) {
         self.is_called_off.store(true, Ordering::SeqCst);

@@ -225,7 +225,7 @@ pub(crate) struct Heir {
 }
 
 impl Heir {
-    /// Tells whoever asked that it serves alone from now on.
+    /// Tells whoever asked that it serves alone from now on. The line is for what it may want to know later.
     pub(crate) fn announce(self, sessions: u64, deadline: Duration) -> Line {
         self.asked.answer(UpgradeReport::Upgraded {
             pid: self.pid,
@@ -245,7 +245,10 @@ impl Heir {
 }
 
 fn report(error: &UpgradeError) -> UpgradeReport {
-    let message = error.to_string();
+    let message = match error {
+        UpgradeError::CalledOff => error.to_string(),
+        _ => format!("the running process goes on: {error}"),
+    };
     match error {
         error if error.is_configuration() => UpgradeReport::Invalid { message },
         UpgradeError::TimedOut { .. } => UpgradeReport::TimedOut { message },
@@ -312,10 +315,11 @@ impl Successor {
 
 /// What is known of endpoints. Without it, the new process finds it out anew.
 fn known(proxy: &Proxy) -> Option<File> {
+    let now = proxy.now();
     let clusters: Vec<_> = proxy
         .clusters()
         .iter()
-        .map(|cluster| cluster.export())
+        .map(|cluster| cluster.export(now))
         .collect();
     state::write(&clusters)
         .inspect_err(
