@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::evenkeel::Evenkeel;
-use crate::support::service::Service;
+use crate::support::service::{self, Service};
 use crate::support::{client, ports, wait};
 
 const RELOADS: usize = 100;
@@ -20,6 +20,7 @@ const LONG: usize = 64;
 const LONG_PER_THREAD: usize = 16;
 /// Threads that connect, ask and leave, each so often.
 const SHORT_THREADS: usize = 4;
+const WARM_UP: Duration = Duration::from_secs(120);
 const SHORT_EVERY: Duration = Duration::from_millis(8);
 
 /// What the configurations are made of.
@@ -86,6 +87,51 @@ impl World {
             60 + number % 5,
             endpoints.join(", ")
         )
+    }
+}
+
+/// Two endpoints that are knocked at. The configurations are all different, and the endpoint `back` is the same in each.
+fn warming_config(front: SocketAddr, steady: &Service, back: SocketAddr, number: usize) -> String {
+    format!(
+        "[listener.front]\nbind = \"{front}\"\nto = \"web\"\ntimeouts = {{ idle = \"{}m\" }}\n\
+         [cluster.web]\nslow_start = \"{}s\"\nhealth = {{ check = \"tcp\", every = \"100ms\", rise = 1, fall = 1 }}\n\
+         endpoints = [{{ name = \"steady\", address = \"{}\", weight = {} }}, {{ name = \"back\", address = \"{back}\" }}]\n",
+        60 + number % 2,
+        WARM_UP.as_secs(),
+        steady.address(),
+        1 + number % 3,
+    )
+}
+
+/// What an endpoint has come to in its slow start, and between which moments that was so.
+struct Warmth {
+    asked: Instant,
+    percent: u64,
+    told: Instant,
+}
+
+impl Warmth {
+    fn of(evenkeel: &Evenkeel, name: &str) -> Option<Self> {
+        let asked = Instant::now();
+        let endpoint = evenkeel.endpoint("web", name);
+        Some(Self {
+            asked,
+            percent: endpoint["slow_start_percent"].as_u64()?,
+            told: Instant::now(),
+        })
+    }
+
+    /// From a tenth to all, in a straight line: whatever the machine's pace, what it has risen by is what the time between the two looks
+    /// is worth.
+    fn expect_straight_line_to(&self, later: &Self) {
+        let worth = |time: Duration| 90.0 * time.as_secs_f64() / WARM_UP.as_secs_f64();
+        let risen = later.percent as f64 - self.percent as f64;
+        let least = worth(later.asked.saturating_duration_since(self.told)) - 1.0;
+        let most = worth(later.told.duration_since(self.asked)) + 1.0;
+        assert!(
+            (least..=most).contains(&risen),
+            "{risen} instead of {least} to {most}"
+        );
     }
 }
 
@@ -230,4 +276,31 @@ fn fault_5_a_hundred_reloads_cut_nothing() {
     };
     assert!(descriptors_then * 100 <= descriptors * 105, "{counted:?}");
     assert!(memory_then * 100 <= memory * 105, "{counted:?}");
+}
+
+/// An endpoint goes and comes back, and warms up: a hundred reloads, with clients at work, neither begin that anew nor shorten it.
+#[test]
+fn fault_20_a_hundred_reloads_leave_slow_start_alone() {
+    let (steady, back, front) = (Service::echo(), ports::free(), ports::free());
+    let first_life = Service::start_on(back, |stream, _| service::echo(stream));
+    let config = |number| warming_config(front, &steady, back, number);
+    let evenkeel = Evenkeel::start(config(0));
+    let is = |state: &str| evenkeel.endpoint("web", "back")["state"] == state;
+    wait::until_so("it is known", || is("up"));
+    drop(first_life);
+    wait::until_so("it is down", || is("down"));
+    let _second_life = Service::start_on(back, |stream, _| service::echo(stream));
+    let load = Load::start(front);
+    let begun = wait::until("it has come some of the way", || {
+        Warmth::of(&evenkeel, "back").filter(|warmth| warmth.percent >= 13)
+    });
+
+    for number in 1..=RELOADS {
+        evenkeel.reloaded(&config(number));
+        let now = Warmth::of(&evenkeel, "back").expect("it still warms up");
+        begun.expect_straight_line_to(&now);
+    }
+
+    assert_eq!(evenkeel.endpoint("web", "steady")["state"], "up");
+    load.stop();
 }

@@ -286,7 +286,12 @@ impl Condition {
 
     /// What `weight` is worth now, in [`SHARE_SCALE`]ths; 0 only for weight 0.
     pub(crate) fn share_of(&self, weight: u32, window: Duration, now: Time) -> u32 {
-        weight * self.standing.percent(window, now)
+        weight * self.percent(window, now)
+    }
+
+    /// The part of its weight that it is worth, as far as its standing goes.
+    pub(crate) fn percent(&self, window: Duration, now: Time) -> u32 {
+        self.standing.percent(window, now)
     }
 }
 

@@ -48,6 +48,8 @@ pub struct EndpointStatus {
     pub address: Address,
     /// Whether and how it takes work.
     pub state: EndpointState,
+    /// The part of its weight that it has come to, while it is in [`EndpointState::SlowStart`].
+    pub slow_start_percent: Option<u32>,
     /// Used only when no other is usable.
     pub backup: bool,
     /// What the operator has set, with the configured values.
@@ -166,11 +168,11 @@ impl Cluster {
     }
 
     /// The cluster and its endpoints at `now`.
-    pub fn status(&self, _now: Time) -> ClusterStatus {
+    pub fn status(&self, now: Time) -> ClusterStatus {
         let roster = self.roster.lock();
         let snapshot = self.snapshot.load();
         let present =
-            (0..snapshot.len()).map(|position| present_status(&roster, &snapshot, position));
+            (0..snapshot.len()).map(|position| present_status(&roster, &snapshot, position, now));
         let removed = roster
             .removed
             .iter()
@@ -257,13 +259,21 @@ fn state_by_sessions(spec: &EndpointSpec, condition: &Condition) -> EndpointStat
     }
 }
 
-fn present_status(roster: &Roster, snapshot: &Snapshot, position: usize) -> EndpointStatus {
+fn present_status(
+    roster: &Roster,
+    snapshot: &Snapshot,
+    position: usize,
+    now: Time,
+) -> EndpointStatus {
     let spec = &snapshot.spec.endpoints[position];
     let condition = &roster.conditions[position];
     let service = snapshot.service(position);
     let status = status_of(&snapshot.endpoints[position], spec, condition);
+    let state = state(service, spec, condition);
+    let percent = || condition.percent(snapshot.spec.slow_start, now);
     EndpointStatus {
-        state: state(service, spec, condition),
+        state,
+        slow_start_percent: (state == EndpointState::SlowStart).then(percent),
         overrides: snapshot.overrides[position],
         service,
         ..status
@@ -282,6 +292,7 @@ fn status_of(endpoint: &Endpoint, spec: &EndpointSpec, condition: &Condition) ->
         name: Arc::clone(endpoint.name()),
         address: endpoint.address().clone(),
         state: EndpointState::Removed,
+        slow_start_percent: None,
         backup: spec.backup,
         overrides: EndpointOverrides::default(),
         service: Service::Draining,

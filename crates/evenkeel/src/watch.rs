@@ -247,6 +247,7 @@ mod tests {
             name: Arc::from("db1"),
             address: Address::Ip("10.0.0.11:3306".parse().unwrap()),
             state,
+            slow_start_percent: None,
             backup: false,
             overrides: EndpointOverrides::default(),
             service: Service::InService,

@@ -122,6 +122,9 @@ pub struct EndpointReport {
     pub health: Option<String>,
     /// How long an ejection still lasts.
     pub ejected_for_ms: Option<u64>,
+    /// The part of its weight that an endpoint in slow start has come to.
+    #[serde(default)]
+    pub slow_start_percent: Option<u32>,
     /// Used only when no other is usable.
     pub backup: bool,
     /// As configured, or as an operator has set it.
@@ -355,6 +358,7 @@ impl EndpointReport {
                 EndpointState::Ejected { until } => Some(millis_between(now, until)),
                 _ => None,
             },
+            slow_start_percent: status.slow_start_percent,
             backup: status.backup,
             weight: status.weight.get(),
             overrides: OverridesReport::from(&status.overrides),
@@ -554,6 +558,7 @@ mod tests {
             state: EndpointState::Ejected {
                 until: Time::from_micros(9_500_000),
             },
+            slow_start_percent: None,
             backup: false,
             overrides: EndpointOverrides::default(),
             service: Service::InService,

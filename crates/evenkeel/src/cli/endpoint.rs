@@ -290,6 +290,7 @@ mod tests {
                 health: None,
                 probe: None,
                 ejected_for_ms: None,
+                slow_start_percent: None,
                 backup: false,
                 weight: 3,
                 overrides: OverridesReport {

@@ -182,6 +182,9 @@ fn state(endpoint: &EndpointReport) -> String {
     if let Some(millis) = endpoint.ejected_for_ms {
         state = format!("{state} for {}", span(millis));
     }
+    if let Some(percent) = endpoint.slow_start_percent {
+        state = format!("{state} at {percent} %");
+    }
     if endpoint.backup {
         state.push_str(", backup");
     }
@@ -305,6 +308,7 @@ mod tests {
             state: "up".to_owned(),
             health: None,
             ejected_for_ms: None,
+            slow_start_percent: None,
             backup: false,
             weight: 3,
             overrides: OverridesReport::default(),
