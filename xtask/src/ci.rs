@@ -11,7 +11,7 @@ use crate::test::Tally;
 use crate::{fuzz, requirements, test};
 
 /// How long the fuzzers run, each: long enough to notice a broken target, no more.
-const FUZZ_SECONDS: u32 = 15;
+const FUZZ_SECONDS: u32 = 10;
 
 /// One step: its name and what it does. A phase without tests of its own counts as one check.
 type Phase = (&'static str, fn() -> Result<Tally>);
