@@ -12,6 +12,8 @@ use crate::support::{client, http, ports, wait};
 /// Far too few: about seven sessions are what is left after what the process needs itself.
 const DESCRIPTORS: u64 = 64;
 const CLIENTS: usize = 200;
+/// How long a listener without room rests at the most. Whoever had to wait for that would come in a pause after the one before.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Clients that have all asked at once; those that have been answered are inside.
 struct Crowd {
@@ -70,7 +72,8 @@ fn start_small(front: SocketAddr, admin: SocketAddr, endpoint: &Service) -> Even
 }
 
 /// Sixty-four descriptors and two hundred clients: those inside keep echoing, the others wait and cost nothing, operators and
-/// probes are answered, and as soon as there is room the next ones come in.
+/// probes are answered, and one after the other comes in as soon as one leaves: it is the place that wakes the listener, not its timer. A slow machine may
+/// make a few of them late, not most.
 #[test]
 fn out_of_descriptors_clients_wait_and_nothing_burns() {
     let (endpoint, front, admin) = (Service::echo(), ports::free(), ports::free());
@@ -100,18 +103,21 @@ fn out_of_descriptors_clients_wait_and_nothing_burns() {
     assert_eq!(http::get(admin, "/livez").status, 200);
     assert!(evenkeel.program_log().contains("no file descriptors left"));
 
-    let mut served = 0;
+    let (begun, mut waits) = (crowd.inside.len(), Vec::new());
     while !crowd.outside.is_empty() {
-        served += crowd.inside.len();
-        crowd.inside.clear();
-        let waited = Instant::now();
-        wait::until_so("the next ones come in", || {
+        crowd.inside.remove(0);
+        let (left, inside) = (Instant::now(), crowd.inside.len());
+        wait::until_so("the next one comes in", || {
             crowd.look();
-            !crowd.inside.is_empty()
+            crowd.inside.len() > inside
         });
-        assert!(waited.elapsed() < Duration::from_secs(10), "far too late");
+        waits.push(left.elapsed());
     }
-    assert_eq!(served + crowd.inside.len(), CLIENTS);
+    assert_eq!(begun + waits.len(), CLIENTS);
+    waits.sort();
+    let (middle, late) = (waits[waits.len() / 2], waits[waits.len() * 9 / 10]);
+    assert!(middle < RETRY_PAUSE / 2, "by the timer alone: {waits:?}");
+    assert!(late < Duration::from_secs(1), "{waits:?}");
 }
 
 /// A limit of three on a listener with two workers: three are inside, a place that becomes free goes to one who waits, and

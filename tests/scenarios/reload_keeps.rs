@@ -1,11 +1,11 @@
 //! What other balancers lose at a reload, and this one keeps: each test is one of their users' complaints.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
 
 use crate::support::evenkeel::{Evenkeel, Launch};
-use crate::support::service::Service;
+use crate::support::service::{self, Service};
 use crate::support::{client, ports, wait};
 
 /// A listener `front` and a cluster `web`, with these lines of its own and these endpoints, each as a table of the file.
@@ -48,6 +48,40 @@ fn fault_1_an_endpoint_known_to_be_down_gets_nothing_after_a_reload() {
     }
 
     assert_eq!(evenkeel.endpoint_number("web", "dead", "sessions"), 0);
+}
+
+/// The same of an endpoint that would answer: what is asked about both is another port, and there is nobody at one of the two. The next
+/// question is an hour away, so nothing but what was known keeps sessions from it, over all workers and all reloads.
+#[test]
+fn fault_1_an_endpoint_that_would_answer_gets_nothing_either() {
+    let (alive, front, health) = (Service::named("alive"), ports::free(), ports::free());
+    let _well = Service::start_on(health, |stream, _| service::stay_silent(stream));
+    let ill = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), ports::free().port());
+    let ill = Service::start_on(ill, service::say("ill"));
+    let probed = format!(
+        "health = {{ check = \"tcp\", port = {}, every = \"1h\", timeout = \"1s\" }}",
+        health.port()
+    );
+    let weighing = |weight| {
+        let endpoints = [
+            endpoint("ill", ill.address(), 100),
+            endpoint("alive", alive.address(), weight),
+        ];
+        config(front, &probed, &endpoints)
+    };
+    let evenkeel = Evenkeel::start(weighing(1));
+    wait::until_so("both are judged", || {
+        (state(&evenkeel, "ill"), state(&evenkeel, "alive")) == ("down".into(), "up".into())
+    });
+
+    for weight in 2..12 {
+        evenkeel.reloaded(&weighing(weight));
+        for _ in 0..10 {
+            assert_eq!(client::listen(front), "alive");
+        }
+    }
+
+    assert_eq!(ill.accepted(), 0);
 }
 
 /// Nothing that was kept stands against what the file says now: a new address under an old name is where sessions go.

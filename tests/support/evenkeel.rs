@@ -59,6 +59,13 @@ impl Launch {
         self
     }
 
+    /// Whose its folder is, for a process of another user's.
+    pub(crate) fn owned_by(self, user: u32) -> Self {
+        std::os::unix::fs::chown(self.directory.path(), Some(user), Some(user))
+            .expect("whoever asks for this is root");
+        self
+    }
+
     /// Where the process runs, instead of among everybody else.
     pub(crate) fn inside(mut self, namespace: &Namespace) -> Self {
         self.namespace = Some(namespace.name().to_owned());
