@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod client_hello;
+pub mod http1;
 pub mod mysql;
 pub mod proxy_protocol;
