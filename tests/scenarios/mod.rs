@@ -31,5 +31,6 @@ mod reload_keeps;
 mod reload_under_load;
 mod streams;
 mod tidy;
+mod tls_passthrough;
 mod unix;
 mod upgrade;

@@ -44,15 +44,6 @@ fn ping(proxy: SocketAddr) -> SocketAddr {
     own
 }
 
-/// The line of the session for that client; whoever waited for the proxy to listen made others.
-fn session_of(evenkeel: &Evenkeel, client: SocketAddr) -> Value {
-    crate::support::wait::until("the session is in the access log", || {
-        let lines = evenkeel.sessions(1).into_iter();
-        let mut of_client = lines.filter(|line| line["client"] == client.to_string());
-        of_client.next()
-    })
-}
-
 /// HAProxy announces its clients in each of its ways, over IPv4 and over IPv6; the session is the client's.
 #[test]
 fn haproxy_announces_its_clients() {
@@ -71,7 +62,7 @@ fn haproxy_announces_its_clients() {
         let _haproxy = HaProxy::start(&sections, &binds);
         for bind in binds {
             let own = ping(bind);
-            let session = session_of(&evenkeel, own);
+            let session = evenkeel.session_of(own);
             assert_eq!(session["reason"], "done", "{options}");
             assert_ne!(session["peer"], Value::Null);
             assert_eq!(session["bytes_up"], 6);
@@ -91,7 +82,7 @@ fn nginx_announces_its_clients() {
     let _nginx = NginxStream::start(&server, &binds);
     for bind in binds {
         let own = ping(bind);
-        assert_eq!(session_of(&evenkeel, own)["reason"], "done");
+        assert_eq!(evenkeel.session_of(own)["reason"], "done");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -277,6 +278,16 @@ impl Evenkeel {
         wait::until(&format!("{count} lines in the access log"), || {
             let lines = read_json_lines(&self.files.access_log);
             (lines.len() >= count).then_some(lines)
+        })
+    }
+
+    /// The line of the session for that client; whoever waited for the proxy to listen made others.
+    pub(crate) fn session_of(&self, client: SocketAddr) -> Value {
+        wait::until("the session is in the access log", || {
+            let lines = read_json_lines(&self.files.access_log);
+            lines
+                .into_iter()
+                .find(|line| line["client"] == client.to_string())
         })
     }
 

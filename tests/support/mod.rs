@@ -4,6 +4,7 @@
 //! it panics. Nothing sleeps to let something happen; [`wait::until`] watches for it.
 
 pub(crate) mod binary;
+pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod deaf;
 pub(crate) mod dnsmasq;
@@ -16,6 +17,7 @@ pub(crate) mod metrics;
 pub(crate) mod namespace;
 pub(crate) mod nginx;
 pub(crate) mod nginx_stream;
+pub(crate) mod openssl;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod redis;

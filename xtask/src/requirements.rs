@@ -11,6 +11,7 @@ use crate::command;
 /// The `-core` packages of MariaDB have the programs without the system service, which nobody wants started by a test.
 const PROGRAMS: &[(&str, &str)] = &[
     ("g++", "g++"), // links the fuzzers' runtime
+    ("curl", "curl"),
     ("dnsmasq", "dnsmasq-base"),
     ("haproxy", "haproxy"),
     ("mariadb", "mariadb-client-core"),
@@ -21,6 +22,7 @@ const PROGRAMS: &[(&str, &str)] = &[
         "/usr/lib/nginx/modules/ngx_stream_module.so",
         "libnginx-mod-stream",
     ),
+    ("openssl", "openssl"),
     ("redis-benchmark", "redis-tools"),
     ("redis-cli", "redis-tools"),
     ("redis-server", "redis-server"),

@@ -249,6 +249,7 @@ fn change_of_listener(before: &ListenerSettings, after: &ListenerSettings, made:
 fn listener_keys(before: &ListenerSettings, after: &ListenerSettings) -> Vec<String> {
     let mut changed = keys([
         ("to", before.to != after.to),
+        ("routes", before.routes != after.routes),
         ("permissions", before.permissions != after.permissions),
         (
             "max_connections",

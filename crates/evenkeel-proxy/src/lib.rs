@@ -9,6 +9,7 @@ pub mod control;
 mod crew;
 pub mod discovery;
 mod handover;
+mod host_pattern;
 mod kernel;
 mod limit;
 mod listener;
@@ -34,9 +35,10 @@ pub use evenkeel_reactor::{
     FileMark, Inherited, Listener, Origin, PATH_BYTES_MAX, PathError, Sharing, StreamOptions,
 };
 pub use handover::{LentSockets, Stillness};
+pub use host_pattern::{HostPattern, NotAPattern};
 pub use listener::{Giver, Holder, Inheritance};
 pub use pauses::{PauseCause, PauseStatus};
-pub use proxy::{ListenerStatus, Proxy, RouteAnswer, SpliceStatus};
+pub use proxy::{AskedSession, ListenerStatus, Proxy, RouteAnswer, RouteGoal, SpliceStatus};
 pub use pulse::WorkerPulse;
 pub use reload::ReloadError;
 pub use senders::{Network, NotANetwork, Sender};

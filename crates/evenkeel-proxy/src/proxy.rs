@@ -27,9 +27,11 @@ use crate::pauses::PauseStatus;
 use crate::present::Present;
 use crate::pulse::{Pulse, WorkerPulse};
 use crate::route::Route;
-use crate::settings::{ListenerSettings, OnDown, ProbeSettings, ProxyVersion, Settings};
+use crate::settings::{
+    ListenerSettings, OnDown, ProbeSettings, ProxyVersion, RouteSettings, Settings,
+};
 use crate::start_error::StartError;
-use crate::tier::{BalanceTier, Tier};
+use crate::tier::{BalanceTier, Placement};
 use crate::upstream::SessionIndex;
 use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, time_of};
 
@@ -40,8 +42,10 @@ pub struct ListenerStatus {
     pub name: Arc<str>,
     /// Where it listens, with the port the kernel chose if 0 was asked for.
     pub address: Address,
-    /// The cluster its sessions go to.
-    pub to: Arc<str>,
+    /// The cluster its sessions go to unless a route says otherwise; `None` is nowhere.
+    pub to: Option<Arc<str>>,
+    /// Where they go by what is known of them.
+    pub routes: Vec<RouteSettings>,
     /// Sessions that have not ended.
     pub sessions: u64,
     /// Sessions begun since the start.
@@ -69,14 +73,37 @@ pub struct SpliceStatus {
     pub smaller: u64,
 }
 
+/// A session that does not exist, to ask who would get it.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedSession<'a> {
+    /// The listener it would come to.
+    pub listener: &'a str,
+    /// Who would connect.
+    pub client: Origin,
+    /// What would come first.
+    pub first_bytes: &'a [u8],
+    /// The name that its TLS handshake would ask for, in lower case.
+    pub server_name: Option<&'a str>,
+}
+
 /// The answer to a dry run.
 pub struct RouteAnswer {
-    /// The cluster a session would go to.
+    /// Where the session would go; `None` is nowhere.
+    pub goal: Option<RouteGoal>,
+    /// The rule that leads there; `None` if it is the listener's `to`.
+    pub rule: Option<RouteSettings>,
+    /// Whether the cluster hashes what a client sends first.
+    pub by_first_line: bool,
+    /// Whether the listener goes by the name that a TLS client asks for.
+    pub by_server_name: bool,
+}
+
+/// Where a session would go.
+pub struct RouteGoal {
+    /// The cluster.
     pub cluster: Arc<Cluster>,
     /// Who would get it there, and why not each other one.
     pub explanation: Explanation,
-    /// Whether the cluster hashes what a client sends first.
-    pub by_first_line: bool,
 }
 
 /// A cluster whose endpoints are probed.
@@ -237,7 +264,8 @@ impl Proxy {
         let status = |listener: &Arc<ListenerState>| ListenerStatus {
             name: Arc::clone(&listener.settings.name),
             address: listener.address.clone(),
-            to: Arc::clone(&listener.settings.to),
+            to: listener.settings.to.clone(),
+            routes: listener.settings.routes.clone(),
             sessions: listener.sessions(),
             accepted: listener.accepted(),
             max_connections: listener.settings.max_connections.map(u32::from),
@@ -353,12 +381,27 @@ impl Proxy {
         }
     }
 
-    /// Who would get a session of that listener from that client, beginning with these bytes. Nothing is changed.
-    /// `None` if there is no such listener.
-    pub fn route(&self, listener: &str, client: Origin, first_bytes: &[u8]) -> Option<RouteAnswer> {
+    /// Who would get that session. Nothing is changed. `None` if there is no such listener.
+    pub fn route(&self, asked: &AskedSession<'_>) -> Option<RouteAnswer> {
         let present = self.present.load();
-        let listener = present.listener(listener)?;
-        let placement = listener.route.place(client, first_bytes);
+        let listener = present.listener(asked.listener)?;
+        let route = &listener.route;
+        let by_server_name = route.goes_by_server_name();
+        let (placement, rule) = if by_server_name {
+            route.place_by_name(asked.client, asked.server_name).unzip()
+        } else {
+            (Some(route.place(asked.client, asked.first_bytes)), None)
+        };
+        let rules = &listener.settings.routes;
+        Some(RouteAnswer {
+            goal: placement.map(|placement| self.explain(&placement)),
+            rule: rule.flatten().and_then(|rule| rules.get(rule).cloned()),
+            by_first_line: route.needs_first_line(),
+            by_server_name,
+        })
+    }
+
+    fn explain(&self, placement: &Placement) -> RouteGoal {
         let cluster = Arc::clone(&placement.tier.cluster);
         let request = Request {
             key: placement.key,
@@ -366,11 +409,10 @@ impl Proxy {
             waiter: None,
         };
         let explanation = cluster.explain(&request, self.now());
-        Some(RouteAnswer {
+        RouteGoal {
             cluster,
-            by_first_line: listener.route.needs_first_line(),
             explanation,
-        })
+        }
     }
 
     /// Accepts nothing more; sessions may finish. The threads end with the last one.
@@ -515,20 +557,12 @@ fn by_worker(bound: Vec<Bound>, workers: usize) -> Vec<Vec<(u32, Listener)>> {
 ///
 /// # Errors
 ///
-/// A target does not exist.
+/// See [`Route::of`].
 pub(crate) fn routes(
     listeners: &[ListenerSettings],
     tiers: &[Arc<BalanceTier>],
 ) -> Result<Vec<Route>, StartError> {
-    let route = |listener: &ListenerSettings| {
-        let target = tiers.iter().find(|tier| *tier.name() == listener.to);
-        target
-            .map(|tier| Route::to(Tier::Balance(Arc::clone(tier))))
-            .ok_or_else(|| StartError::UnknownTarget {
-                listener: Arc::clone(&listener.name),
-                to: Arc::clone(&listener.to),
-            })
-    };
+    let route = |listener| Route::of(listener, tiers);
     listeners.iter().map(route).collect()
 }
 

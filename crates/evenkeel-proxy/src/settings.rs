@@ -21,6 +21,7 @@ pub use probe::{
 };
 
 use crate::discovery::Question;
+use crate::host_pattern::HostPattern;
 use crate::senders::Sender;
 
 #[cfg(test)]
@@ -157,8 +158,10 @@ pub struct ListenerSettings {
     pub bind: Address,
     /// The permissions of its file, if it listens on a Unix socket: whoever may write to it may connect.
     pub permissions: u32,
-    /// The cluster its sessions go to.
-    pub to: Arc<str>,
+    /// The cluster its sessions go to unless a route says otherwise; `None` is nowhere.
+    pub to: Option<Arc<str>>,
+    /// Where sessions go by what is known of them; at most [`ListenerSettings::ROUTES_MAX`], no two of them for the same.
+    pub routes: Vec<RouteSettings>,
     /// The most sessions at one time; further clients wait in the backlog. `None` is no limit.
     pub max_connections: Option<NonZeroU32>,
     /// Who must begin with a PROXY header and is believed; `None` is nobody.
@@ -172,6 +175,32 @@ pub struct ListenerSettings {
     /// Sent to a client that sends nothing usable (nothing but white space before its end of stream, or nothing within
     /// the preread timeout). Where set, the session waits for the client's first bytes before it chooses an endpoint.
     pub empty_reply: Option<Arc<[u8]>>,
+}
+
+impl ListenerSettings {
+    /// The most routes of one listener.
+    pub const ROUTES_MAX: usize = 4096;
+
+    /// Every cluster that its sessions may go to; one may come several times.
+    pub fn targets(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.to
+            .iter()
+            .chain(self.routes.iter().map(|route| &route.to))
+    }
+
+    /// Whether its sessions may go to that cluster.
+    pub fn leads_to(&self, cluster: &str) -> bool {
+        self.targets().any(|target| **target == *cluster)
+    }
+}
+
+/// One rule of a listener: where sessions go of which something is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteSettings {
+    /// The name that the client asks for in its TLS handshake, which is not ended here but passed on.
+    pub server_name: HostPattern,
+    /// The cluster they go to.
+    pub to: Arc<str>,
 }
 
 /// Waits on the client's side; `None` is no limit.

@@ -18,6 +18,12 @@ pub enum StartError {
         /// What it names.
         to: Arc<str>,
     },
+    /// A listener leads nowhere.
+    #[error("listener \"{listener}\" leads nowhere: give it a \"to\" or \"routes\"")]
+    NoTarget {
+        /// The listener.
+        listener: Arc<str>,
+    },
     /// Somebody listens on the address already.
     #[error(
         "listener \"{listener}\" cannot listen on {address}: {}",

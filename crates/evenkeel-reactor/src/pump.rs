@@ -242,6 +242,12 @@ impl Pump {
         }
     }
 
+    /// Keeps up to so many bytes for a replay from now on; 0 keeps none. Nothing may have been written.
+    pub fn keep_for_replay(&mut self, replay_max: usize) {
+        debug_assert!(self.moved == 0, "what is written may be forgotten already");
+        self.replay_max = replay_max;
+    }
+
     /// Forgets the first bytes that were gathered, as if they had never come. None may have been written.
     pub fn leave_out(&mut self, count: usize) {
         debug_assert!(self.moved == 0, "what is written cannot be left out");

@@ -15,7 +15,7 @@ use evenkeel_proxy::control::report::{
 use evenkeel_proxy::control::server::{Answering, ControlHandler};
 use evenkeel_proxy::probe::Ledger;
 use evenkeel_proxy::telemetry::Telemetry;
-use evenkeel_proxy::{ListenerStatus, Origin, Proxy};
+use evenkeel_proxy::{AskedSession, ListenerStatus, Origin, Proxy};
 use tokio::sync::mpsc::Sender;
 
 use crate::admin::health::{Stage, Vitals};
@@ -62,11 +62,16 @@ impl ControlHandler for Desk {
                 listener,
                 from,
                 first_line,
+                server_name,
             } => {
-                let first_line = first_line.unwrap_or_default();
-                let from = Origin::Ip(SocketAddr::new(from, 0));
-                let route = self.route(&listener, from, first_line.as_bytes());
-                at_once(route.map(Answer::Route))
+                let server_name = server_name.map(|name| name.to_ascii_lowercase());
+                let asked = AskedSession {
+                    listener: &listener,
+                    client: Origin::Ip(SocketAddr::new(from, 0)),
+                    first_bytes: first_line.as_deref().unwrap_or_default().as_bytes(),
+                    server_name: server_name.as_deref(),
+                };
+                at_once(self.route(&asked).map(Answer::Route))
             }
             Request::Endpoint { endpoint, act } => self.order(&endpoint, act),
             Request::Failback { cluster } => self.fail_back(&cluster),
@@ -174,7 +179,8 @@ impl Desk {
         let report = |listener: ListenerStatus| ListenerReport {
             name: listener.name.to_string(),
             address: listener.address.to_string(),
-            to: listener.to.to_string(),
+            to: listener.to.as_deref().map(str::to_owned),
+            routes: listener.routes.iter().map(Into::into).collect(),
             sessions: listener.sessions,
             accepted: listener.accepted,
             ended: counters
@@ -201,22 +207,23 @@ impl Desk {
             .collect()
     }
 
-    fn route(
-        &self,
-        listener: &str,
-        from: Origin,
-        first_bytes: &[u8],
-    ) -> Result<RouteReport, Fault> {
-        let answer = self
-            .proxy
-            .route(listener, from, first_bytes)
-            .ok_or_else(|| self.unknown_listener(listener))?;
+    fn route(&self, asked: &AskedSession<'_>) -> Result<RouteReport, Fault> {
+        let answer = self.proxy.route(asked);
+        let answer = answer.ok_or_else(|| self.unknown_listener(asked.listener))?;
         let now = self.proxy.now();
-        let cluster = answer.cluster.status(now);
+        let report = match &answer.goal {
+            Some(goal) => {
+                let cluster = goal.cluster.status(now);
+                RouteReport::new(asked.listener, &cluster, &goal.explanation, now)
+            }
+            None => RouteReport::nowhere(asked.listener),
+        };
         Ok(RouteReport {
             phase: self.phase(),
+            rule: answer.rule.as_ref().map(Into::into),
             by_first_line: answer.by_first_line,
-            ..RouteReport::new(listener, &cluster, &answer.explanation, now)
+            by_server_name: answer.by_server_name,
+            ..report
         })
     }
 

@@ -23,7 +23,11 @@ pub(crate) fn notes(settings: &Settings) -> Vec<String> {
 /// A cluster that nothing leads to is no error: its listener may be yet to come.
 fn unused_clusters(settings: &Settings) -> Vec<String> {
     let listeners = &settings.listeners;
-    let targets: HashSet<&str> = listeners.iter().map(|listener| &*listener.to).collect();
+    let targets: HashSet<&str> = listeners
+        .iter()
+        .flat_map(ListenerSettings::targets)
+        .map(|target| &**target)
+        .collect();
     let clusters = settings.clusters.iter();
     let names = clusters.map(|cluster| &*cluster.spec.name);
     names
@@ -53,7 +57,7 @@ fn looks_like_mysql(cluster: &ClusterSettings, listeners: &[ListenerSettings]) -
     let mut listeners = listeners.iter();
     has_its_port
         || listeners.any(|listener| {
-            listener.to == cluster.spec.name
+            listener.leads_to(&cluster.spec.name)
                 && listener.failure_reply == Some(FailureReply::MysqlError)
         })
 }

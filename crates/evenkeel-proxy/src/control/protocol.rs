@@ -40,6 +40,9 @@ pub enum Request {
         /// The client's first line, for clusters that hash it.
         #[serde(default)]
         first_line: Option<String>,
+        /// The name that the client asks for in its TLS handshake, for listeners that go by it.
+        #[serde(default)]
+        server_name: Option<String>,
     },
     /// Do something with an endpoint. Answered by an [`EndpointAnswer`] when it is in force.
     Endpoint {
@@ -275,6 +278,7 @@ mod tests {
             listener: "mysql".to_owned(),
             from: IpAddr::from([192, 0, 2, 7]),
             first_line: None,
+            server_name: None,
         };
 
         let status = br#"{"command":"status","version":1}"#;
@@ -311,6 +315,7 @@ mod tests {
             listener: "a\nb\"".to_owned(),
             from: IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
             first_line: Some("\u{0}größe".to_owned()),
+            server_name: None,
         };
 
         let line = encode_request(&request).unwrap();

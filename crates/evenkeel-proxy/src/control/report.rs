@@ -14,6 +14,7 @@ use super::upgrade_report::PredecessorReport;
 use crate::SpliceStatus;
 use crate::discovery::NameStatus;
 use crate::probe::{Finding, Ledger, Verdict as ProbeVerdict};
+use crate::settings::RouteSettings;
 use crate::telemetry::access_log::AccessLogCounts;
 use crate::telemetry::counters::Tally;
 use crate::telemetry::reason::Reason;
@@ -67,8 +68,11 @@ pub struct ListenerReport {
     pub name: String,
     /// Where it really listens.
     pub address: String,
-    /// The cluster its sessions go to.
-    pub to: String,
+    /// The cluster its sessions go to unless a route says otherwise; `None` is nowhere.
+    pub to: Option<String>,
+    /// Where they go by what is known of them.
+    #[serde(default)]
+    pub routes: Vec<RuleReport>,
     /// Sessions now.
     pub sessions: u64,
     /// Connections accepted since the start.
@@ -220,6 +224,24 @@ pub struct AccessLogReport {
     pub dropped: u64,
 }
 
+/// A rule of a listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleReport {
+    /// The name that the client asks for, or a pattern for it.
+    pub sni: String,
+    /// The cluster that it goes to.
+    pub to: String,
+}
+
+impl From<&RouteSettings> for RuleReport {
+    fn from(rule: &RouteSettings) -> Self {
+        Self {
+            sni: rule.server_name.to_string(),
+            to: rule.to.to_string(),
+        }
+    }
+}
+
 /// The file in which overrides outlive the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateFileReport {
@@ -236,12 +258,18 @@ pub struct StateFileReport {
 pub struct RouteReport {
     /// The listener asked about.
     pub listener: String,
-    /// The cluster its sessions go to.
-    pub cluster: String,
+    /// The cluster it goes to; `None` if no route is for it.
+    pub cluster: Option<String>,
+    /// The rule that leads there; `None` if it is the listener's `to`.
+    #[serde(default)]
+    pub rule: Option<RuleReport>,
     /// Whether connections are accepted at all.
     pub phase: Phase,
     /// Whether the cluster hashes what a client sends first.
     pub by_first_line: bool,
+    /// Whether the listener goes by the name that a TLS client asks for.
+    #[serde(default)]
+    pub by_server_name: bool,
     /// Sessions that wait for a free slot.
     pub waiting: usize,
     /// The most that may wait.
@@ -398,6 +426,22 @@ pub fn verdict_code(verdict: &ProbeVerdict) -> &'static str {
 }
 
 impl RouteReport {
+    /// As if connections were accepted, and no route were for this one.
+    pub fn nowhere(listener: &str) -> Self {
+        Self {
+            listener: listener.to_owned(),
+            cluster: None,
+            rule: None,
+            phase: Phase::Running,
+            by_first_line: false,
+            by_server_name: false,
+            waiting: 0,
+            queue_max: 0,
+            chosen: None,
+            verdicts: Vec::new(),
+        }
+    }
+
     /// From the core's explanation, as if connections were accepted and nothing of a client were hashed.
     pub fn new(
         listener: &str,
@@ -412,16 +456,14 @@ impl RouteReport {
         };
         let verdicts = explanation.verdicts.iter();
         Self {
-            listener: listener.to_owned(),
-            cluster: cluster.name.to_string(),
-            phase: Phase::Running,
-            by_first_line: false,
+            cluster: Some(cluster.name.to_string()),
             waiting: cluster.waiting,
             queue_max: cluster.queue_max,
             chosen: explanation.chosen.and_then(name_of),
             verdicts: verdicts
                 .map(|(_, name, verdict)| VerdictReport::new(name, verdict, now))
                 .collect(),
+            ..Self::nowhere(listener)
         }
     }
 }

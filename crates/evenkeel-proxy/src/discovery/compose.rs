@@ -89,7 +89,7 @@ pub(crate) fn compose_all(
     found: impl Fn(&Question) -> Found,
 ) -> Vec<Composition> {
     let compose = |cluster: &ClusterSettings| {
-        let to_it = |listener: &&ListenerSettings| listener.to == cluster.spec.name;
+        let to_it = |listener: &&ListenerSettings| listener.leads_to(&cluster.spec.name);
         let listeners = settings.listeners.iter().filter(to_it);
         compose(cluster, listeners.map(|listener| &listener.bind), &found)
     };

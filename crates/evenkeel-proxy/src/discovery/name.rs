@@ -1,5 +1,6 @@
 //! A name that DNS can be asked for: checked once, written one way.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -79,6 +80,13 @@ impl DnsName {
     /// Dots between labels.
     pub(super) fn inner_dots(&self) -> usize {
         self.0.trim_end_matches('.').matches('.').count()
+    }
+}
+
+/// Names are looked up in tables by their text.
+impl Borrow<str> for DnsName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -76,12 +76,15 @@ impl Session {
             self.announced = Some(Box::new(header));
             self.placement = self.listener.route.place_unread(self.client());
         }
-        if !self.needs_preread() {
+        let Some(stage) = self.stage_of_first_bytes() else {
             return self.seek(work);
-        }
+        };
         // Not `enter`: the time for all first bytes goes on.
-        self.state = State::Preread(Preread::FirstBytes);
-        self.preread(work)
+        self.state = State::Preread(stage);
+        match stage {
+            Preread::Hello => self.read_hello(work),
+            _ => self.preread(work),
+        }
     }
 
     /// An endpoint is connected: it is told whom for, where it wants to know.

@@ -19,6 +19,7 @@
 
 mod ending;
 mod header;
+mod hello;
 mod preread;
 mod record;
 mod relay;
@@ -97,6 +98,8 @@ enum State {
 enum Preread {
     /// A PROXY header.
     Header,
+    /// The beginning of a TLS handshake.
+    Hello,
     /// Its own.
     FirstBytes,
 }
@@ -118,6 +121,11 @@ impl Session {
         work.turn.watch(&downstream, key, DOWNSTREAM)?;
         let placement = listener.route.place_unread(peer);
         let replay_max = placement.tier.settings.replay;
+        let trail = if listener.route.goes_by_server_name() {
+            Trail::begin(now).not_yet_placed()
+        } else {
+            Trail::begin(now)
+        };
         Ok(Self {
             key,
             peer,
@@ -131,7 +139,7 @@ impl Session {
             moved_at: now,
             armed_at: Time::NEVER,
             tries: Tries::default(),
-            trail: Trail::begin(now),
+            trail,
             listener,
             _place: place,
         })
@@ -139,16 +147,30 @@ impl Session {
 
     /// Begins: straight on to an endpoint, unless the client's first bytes must be seen.
     pub(crate) fn begin(&mut self, work: &mut Work<'_, '_>) -> Fate {
-        let fate = if self.awaits_header() {
-            self.enter(State::Preread(Preread::Header), work.now());
-            Fate::Keep
-        } else if self.needs_preread() {
-            self.enter(State::Preread(Preread::FirstBytes), work.now());
-            Fate::Keep
+        let stage = if self.awaits_header() {
+            Some(Preread::Header)
         } else {
-            self.seek(work)
+            self.stage_of_first_bytes()
+        };
+        let fate = match stage {
+            Some(stage) => {
+                self.enter(State::Preread(stage), work.now());
+                Fate::Keep
+            }
+            None => self.seek(work),
         };
         self.settle(fate, work)
+    }
+
+    /// What is read of the client's own bytes before it is placed, if anything is.
+    fn stage_of_first_bytes(&self) -> Option<Preread> {
+        if self.needs_hello() {
+            Some(Preread::Hello)
+        } else if self.needs_preread() {
+            Some(Preread::FirstBytes)
+        } else {
+            None
+        }
     }
 
     /// One of the sockets has become ready.
@@ -170,6 +192,7 @@ impl Session {
     pub(crate) fn resume(&mut self, work: &mut Work<'_, '_>) -> Fate {
         let fate = match self.state {
             State::Preread(Preread::Header) => self.read_header(work),
+            State::Preread(Preread::Hello) => self.read_hello(work),
             State::Preread(Preread::FirstBytes) => self.preread(work),
             State::Relaying(_) => self.relay(work),
             State::Lingering(_) => self.linger(work),
@@ -265,6 +288,7 @@ impl Session {
         match &self.state {
             State::Placing => Fate::Keep,
             State::Preread(Preread::Header) => self.header_missing(work),
+            State::Preread(Preread::Hello) => self.hello_missing(work),
             State::Preread(Preread::FirstBytes) => self.turn_away(Reason::PrereadTimeout, work),
             State::Queued(_) => {
                 self.note_time_queued(work.now());

@@ -12,6 +12,8 @@ use crate::telemetry::record::SessionRecord;
 /// Where a session has been, and when.
 pub(super) struct Trail {
     accepted: Time,
+    /// Whether it is known which cluster it goes to.
+    is_placed: bool,
     pub(super) endpoint: Option<Arc<str>>,
     pub(super) queued: Duration,
     first_attempt: Option<Time>,
@@ -23,12 +25,24 @@ impl Trail {
     pub(super) const fn begin(accepted: Time) -> Self {
         Self {
             accepted,
+            is_placed: true,
             endpoint: None,
             queued: Duration::ZERO,
             first_attempt: None,
             connect: None,
             first_byte: None,
         }
+    }
+
+    /// Where it goes depends on what is still to be read.
+    pub(super) const fn not_yet_placed(mut self) -> Self {
+        self.is_placed = false;
+        self
+    }
+
+    /// It is known which cluster it goes to.
+    pub(super) const fn placed(&mut self) {
+        self.is_placed = true;
     }
 
     /// An endpoint is tried.
@@ -57,7 +71,10 @@ impl Session {
     pub(super) fn record(&self, reason: Reason, now: Time) -> SessionRecord {
         SessionRecord {
             listener: Arc::clone(&self.listener.settings.name),
-            cluster: Arc::clone(self.placement.tier.name()),
+            cluster: self
+                .trail
+                .is_placed
+                .then(|| Arc::clone(self.placement.tier.name())),
             client: self.client(),
             peer: self.announced.as_ref().map(|_| self.peer),
             endpoint: self.trail.endpoint.clone(),

@@ -38,7 +38,8 @@ pub(crate) fn listener(name: &str, port: u16) -> ListenerSettings {
         name: name.into(),
         bind: address(port),
         permissions: 0o600,
-        to: "web".into(),
+        to: Some("web".into()),
+        routes: Vec::new(),
         max_connections: None,
         timeouts: ListenerTimeouts {
             idle: None,

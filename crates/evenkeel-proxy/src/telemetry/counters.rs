@@ -55,7 +55,8 @@ impl Counters {
         if let Some(listener) = table.listeners.get(&record.listener) {
             listener.record(record);
         }
-        if let Some(cluster) = table.clusters.get(&record.cluster) {
+        let cluster = record.cluster.as_ref();
+        if let Some(cluster) = cluster.and_then(|name| table.clusters.get(name)) {
             cluster.record(record);
         }
     }
@@ -257,7 +258,7 @@ mod tests {
     fn session(endpoint: Option<&str>, reason: Reason) -> SessionRecord {
         SessionRecord {
             listener: Arc::from("front"),
-            cluster: Arc::from("web"),
+            cluster: Some(Arc::from("web")),
             client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
             peer: None,
             endpoint: endpoint.map(Arc::from),

@@ -64,6 +64,8 @@ reasons! {
     PrereadTimeout = "preread_timeout",
     /// A trusted sender began with no PROXY header, or with a malformed one.
     ProxyProtocolError = "proxy_protocol_error",
+    /// No rule of the listener is for it, and the listener has no target for all others.
+    NoRoute = "no_route",
     /// A limit of this process was reached.
     Limit = "limit",
     /// The stop deadline passed while the session still ran.

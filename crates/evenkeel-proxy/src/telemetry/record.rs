@@ -12,8 +12,8 @@ use super::reason::Reason;
 pub struct SessionRecord {
     /// The listener's name.
     pub listener: Arc<str>,
-    /// The cluster's name.
-    pub cluster: Arc<str>,
+    /// The cluster's name; `None` if the session ended before it was known.
+    pub cluster: Option<Arc<str>>,
     /// Whom the session is for.
     pub client: Origin,
     /// Who connected, if it was a proxy that announced the client.

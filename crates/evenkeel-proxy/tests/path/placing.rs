@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use evenkeel_core::{Balance, HashPolicy};
+use evenkeel_proxy::AskedSession;
 use evenkeel_proxy::settings::KeySource;
 
 use crate::world::{Endpoint, World, exchange};
@@ -67,11 +68,7 @@ fn the_first_line_decides_and_the_dry_run_agrees() {
         assert_eq!(answers[0], answers[1]);
 
         let from = client.local_addr().unwrap();
-        let dry_run = world
-            .proxy
-            .route("front", from.into(), request.as_bytes())
-            .unwrap();
-        let chosen = dry_run.explanation.chosen.unwrap();
+        let chosen = world.chosen(from, request.as_bytes()).unwrap();
         let answer = String::from_utf8(answers[0].clone()).unwrap();
         let (name, length) = answer.split_once(':').unwrap();
         assert_eq!(world.endpoint(name).id, chosen);
@@ -83,10 +80,11 @@ fn the_first_line_decides_and_the_dry_run_agrees() {
         used.insert(name.to_owned(), ());
     }
     assert!(used.len() > 1);
-    assert!(
-        world
-            .proxy
-            .route("nowhere", world.address().into(), b"")
-            .is_none()
-    );
+    let asked = AskedSession {
+        listener: "nowhere",
+        client: world.address().into(),
+        first_bytes: b"",
+        server_name: None,
+    };
+    assert!(world.proxy.route(&asked).is_none());
 }

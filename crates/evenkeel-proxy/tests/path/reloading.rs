@@ -105,7 +105,7 @@ fn a_listener_changes_without_its_sockets() {
     other.spec.name = "other".into();
     changed.clusters.push(other);
     changed.listeners[0].name = "renamed".into();
-    changed.listeners[0].to = "other".into();
+    changed.listeners[0].to = Some("other".into());
 
     world.proxy.reload(changed).unwrap();
 
@@ -168,7 +168,7 @@ fn a_cluster_that_comes_back_in_time_goes_on() {
     read_exactly(&mut client, 1);
     let mut without = settings(&[&other]);
     without.clusters[0].spec.name = "other".into();
-    without.listeners[0].to = "other".into();
+    without.listeners[0].to = Some("other".into());
     world.proxy.reload(without).unwrap();
     assert_eq!(served_by(world.address()), "b");
 

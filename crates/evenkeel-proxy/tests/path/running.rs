@@ -138,6 +138,6 @@ fn a_failed_start_leaves_nothing_behind() {
 fn an_unknown_target_is_named() {
     let endpoint = Endpoint::naming("any");
     let mut wanted = settings(&[&endpoint]);
-    wanted.listeners[0].to = "elsewhere".into();
+    wanted.listeners[0].to = Some("elsewhere".into());
     assert!(start_error(wanted).to_string().contains("\"elsewhere\""));
 }

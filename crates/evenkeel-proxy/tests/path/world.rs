@@ -10,10 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use evenkeel_core::EndpointStatus;
-use evenkeel_core::units::Weight;
+use evenkeel_core::units::{EndpointId, Weight};
 use evenkeel_proxy::settings::{FailureReply, Settings};
 use evenkeel_proxy::telemetry::record::SessionRecord;
-use evenkeel_proxy::{Proxy, SessionSink};
+use evenkeel_proxy::{AskedSession, Proxy, SessionSink};
 use rustix::net::sockopt;
 
 use crate::settings;
@@ -61,6 +61,18 @@ impl World {
     /// The record of the next session that ends.
     pub(crate) fn next_record(&self) -> SessionRecord {
         self.records.recv_timeout(PATIENCE).expect("a session ends")
+    }
+
+    /// Who would get a session from there that begins with these bytes; `None` if no endpoint is chosen.
+    pub(crate) fn chosen(&self, from: SocketAddr, first_bytes: &[u8]) -> Option<EndpointId> {
+        let asked = AskedSession {
+            listener: "front",
+            client: from.into(),
+            first_bytes,
+            server_name: None,
+        };
+        let answer = self.proxy.route(&asked)?;
+        answer.goal?.explanation.chosen
     }
 
     pub(crate) fn endpoint(&self, name: &str) -> EndpointStatus {

@@ -22,6 +22,9 @@ pub struct RouteArguments {
     /// The client's first line, for a cluster that hashes it
     #[arg(long, value_name = "TEXT")]
     first_line: Option<String>,
+    /// The name that the client asks for in its TLS handshake, for a listener that goes by it
+    #[arg(long, value_name = "NAME")]
+    sni: Option<String>,
     #[command(flatten)]
     which: Which,
     /// Print JSON instead of a table
@@ -43,6 +46,7 @@ fn ask(arguments: &RouteArguments) -> Result<RouteReport, Refused> {
         listener: arguments.listener.clone(),
         from: arguments.from,
         first_line: arguments.first_line.clone(),
+        server_name: arguments.sni.clone(),
     };
     Ok(arguments.which.connect()?.ask(&request)?)
 }
@@ -60,49 +64,67 @@ pub struct AskedClient {
     pub from: IpAddr,
     /// Whether it was said what it sends first.
     pub has_first_line: bool,
+    /// Whether it was said which name it asks for.
+    pub has_server_name: bool,
 }
 
 fn client_of(arguments: &RouteArguments) -> AskedClient {
     AskedClient {
         from: arguments.from,
         has_first_line: arguments.first_line.is_some(),
+        has_server_name: arguments.sni.is_some(),
     }
 }
 
 /// The answer in words.
 pub fn render(report: &RouteReport, client: &AskedClient) -> String {
     let (from, listener) = (client.from, printable(&report.listener));
-    let assumed = if report.by_first_line && !client.has_first_line {
-        " (for an empty first line; give --first-line)"
-    } else {
-        ""
-    };
     format!(
-        "a connection from {from} to {listener} {}{assumed}\n\n{}",
+        "a connection from {from} to {listener} {}{}{}\n{}",
         fate(report),
+        by_rule(report),
+        assumed(report, client),
         verdicts(report)
     )
 }
 
+/// The rule that leads there, if it is one.
+fn by_rule(report: &RouteReport) -> String {
+    match &report.rule {
+        Some(rule) => format!(", by the route for {}", printable(&rule.sni)),
+        None => String::new(),
+    }
+}
+
+/// What was taken for granted because nothing was said of it.
+const fn assumed(report: &RouteReport, client: &AskedClient) -> &'static str {
+    if report.by_server_name && !client.has_server_name {
+        " (for a client that asks for no name; give --sni)"
+    } else if report.by_first_line && !client.has_first_line {
+        " (for an empty first line; give --first-line)"
+    } else {
+        ""
+    }
+}
+
 /// What becomes of the connection.
 fn fate(report: &RouteReport) -> String {
-    let cluster = printable(&report.cluster);
+    let Some(cluster) = report.cluster.as_deref().map(printable) else {
+        return "is closed: no route is for it, and the listener has no `to`".to_owned();
+    };
     let has = |code| report.verdicts.iter().any(|known| known.verdict == code);
     match &report.chosen {
         _ if report.phase == Phase::Stopping => "is not accepted: stopping".to_owned(),
         Some(endpoint) => format!("goes to {cluster}/{}", printable(endpoint)),
         None if has("usable") => format!("goes to an endpoint of {cluster} as chance decides"),
-        None if has("full") => waits(report),
+        None if has("full") => waits(report, &cluster),
         None => format!("goes to no endpoint of {cluster}"),
     }
 }
 
-fn waits(report: &RouteReport) -> String {
+fn waits(report: &RouteReport, cluster: &str) -> String {
     let (waiting, max) = (report.waiting, report.queue_max);
-    let queue = format!(
-        "{} ({waiting} of at most {max} waiting)",
-        printable(&report.cluster)
-    );
+    let queue = format!("{cluster} ({waiting} of at most {max} waiting)");
     if waiting < max {
         format!("waits for a free slot of {queue}")
     } else {
@@ -111,6 +133,9 @@ fn waits(report: &RouteReport) -> String {
 }
 
 fn verdicts(report: &RouteReport) -> String {
+    if report.verdicts.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new([
         ("ENDPOINT", Align::Left),
         ("VERDICT", Align::Left),
@@ -119,12 +144,12 @@ fn verdicts(report: &RouteReport) -> String {
     for verdict in &report.verdicts {
         table.push([&verdict.endpoint, &verdict.verdict, &verdict.why].map(|cell| printable(cell)));
     }
-    table.render("")
+    format!("\n{}", table.render(""))
 }
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_proxy::control::report::VerdictReport;
+    use evenkeel_proxy::control::report::{RuleReport, VerdictReport};
 
     use super::*;
 
@@ -138,17 +163,14 @@ mod tests {
 
     fn answer() -> RouteReport {
         RouteReport {
-            listener: "mysql".to_owned(),
-            cluster: "databases".to_owned(),
-            phase: Phase::Running,
-            by_first_line: false,
-            waiting: 0,
+            cluster: Some("databases".to_owned()),
             queue_max: 1,
             chosen: Some("db2".to_owned()),
             verdicts: vec![
                 verdict("db1", "full", "has 8 of at most 8 sessions"),
                 verdict("db2", "chosen", "gets it"),
             ],
+            ..RouteReport::nowhere("mysql")
         }
     }
 
@@ -156,6 +178,7 @@ mod tests {
         AskedClient {
             from: IpAddr::from([192, 0, 2, 7]),
             has_first_line: false,
+            has_server_name: false,
         }
     }
 
@@ -211,6 +234,40 @@ mod tests {
 
         assert!(render(&hashed, &client()).contains("give --first-line"));
         assert!(!render(&hashed, &given).contains("give --first-line"));
+    }
+
+    /// The rule that led there is named, and so is a name that was not given.
+    #[test]
+    fn the_route_is_told() {
+        let by_name = RouteReport {
+            by_server_name: true,
+            ..answer()
+        };
+        let rule = RuleReport {
+            sni: "*.example.com".to_owned(),
+            to: "databases".to_owned(),
+        };
+        let ruled = RouteReport {
+            rule: Some(rule),
+            ..by_name.clone()
+        };
+        let nowhere = RouteReport {
+            by_server_name: true,
+            ..RouteReport::nowhere("mysql")
+        };
+        let given = AskedClient {
+            has_server_name: true,
+            ..client()
+        };
+
+        assert!(render(&by_name, &client()).contains("give --sni"));
+        assert!(
+            render(&ruled, &given).contains("databases/db2, by the route for *.example.com\n\n")
+        );
+        assert_eq!(
+            render(&nowhere, &given),
+            "a connection from 192.0.2.7 to mysql is closed: no route is for it, and the listener has no `to`\n"
+        );
     }
 
     /// The whole answer, as people see it.

@@ -118,7 +118,7 @@ fn listeners(listeners: &[ListenerReport]) -> String {
         table.push([
             printable(&listener.name),
             printable(&listener.address),
-            printable(&listener.to),
+            printable(&targets(listener)),
             listener.sessions.to_string(),
             listener.accepted.to_string(),
             bytes(listener.ended.bytes_up),
@@ -127,6 +127,18 @@ fn listeners(listeners: &[ListenerReport]) -> String {
         ]);
     }
     table.render("")
+}
+
+/// The clusters that its sessions go to, each once.
+fn targets(listener: &ListenerReport) -> String {
+    let routes = listener.routes.iter().map(|rule| &rule.to);
+    let mut targets: Vec<&str> = Vec::new();
+    for target in listener.to.iter().chain(routes) {
+        if !targets.contains(&target.as_str()) {
+            targets.push(target);
+        }
+    }
+    targets.join(", ")
 }
 
 fn cluster_headline(cluster: &ClusterReport) -> String {
@@ -363,7 +375,8 @@ mod tests {
             listeners: vec![ListenerReport {
                 name: "mysql".to_owned(),
                 address: "127.0.0.1:5555".to_owned(),
-                to: "databases".to_owned(),
+                to: Some("databases".to_owned()),
+                routes: Vec::new(),
                 sessions: 2,
                 accepted: 116,
                 ended: ended(),

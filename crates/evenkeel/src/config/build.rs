@@ -14,15 +14,15 @@ use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPoli
 use evenkeel_proxy::discovery::{Family, Question};
 use evenkeel_proxy::settings::{
     AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
-    ListenerTimeouts, LogDestination, LogFormat, NamedEndpoints, OnDown, ProcessSettings, Settings,
-    Splice,
+    ListenerTimeouts, LogDestination, LogFormat, NamedEndpoints, OnDown, ProcessSettings,
+    RouteSettings, Settings, Splice,
 };
 
 use super::diagnostics::Located;
 use super::endpoint_address::EndpointAddress;
 use super::file::{
-    Cluster, Dns, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Timeouts,
-    Trials,
+    Cluster, Dns, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Rule,
+    Timeouts, Trials,
 };
 use super::read::Choice;
 use super::surroundings::Surroundings;
@@ -148,7 +148,8 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
         name: name(&written.name),
         bind: written.bind.as_ref()?.value.clone(),
         permissions: or(&written.permissions, PERMISSIONS),
-        to: name(written.to.as_ref()?),
+        to: written.to.as_ref().map(name),
+        routes: written.rules().iter().map(rule).collect::<Option<_>>()?,
         max_connections: most(&written.max_connections),
         timeouts: listener_timeouts(&written.timeouts, defaults),
         proxy_protocol: written
@@ -161,6 +162,13 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
             .empty_reply
             .as_ref()
             .map(|text| Arc::from(text.value.as_bytes())),
+    })
+}
+
+fn rule(written: &Rule) -> Option<RouteSettings> {
+    Some(RouteSettings {
+        server_name: written.sni.as_ref()?.value.clone(),
+        to: name(written.to.as_ref()?),
     })
 }
 

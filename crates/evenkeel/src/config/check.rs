@@ -3,8 +3,9 @@
 //! Runs over the raw form and reports everything it finds; a value that is missing here has been reported already.
 
 mod health;
+mod routes;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use evenkeel_core::units::Address;
 use evenkeel_proxy::Sender;
@@ -12,6 +13,7 @@ use evenkeel_proxy::discovery::{leads_back, overlap};
 use evenkeel_proxy::settings::DnsSettings;
 
 use health::check_health;
+use routes::check_routes;
 
 use super::build;
 use super::diagnostics::{Located, Problem, Problems, Span, shown};
@@ -41,6 +43,7 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
     for listener in &file.listeners {
         check_permissions(listener, problems);
         check_senders(listener, problems);
+        check_routes(listener, &file.clusters, problems);
     }
     check_circles(file, problems);
     check_refresh(&file.dns, problems);
@@ -116,10 +119,7 @@ fn check_references(file: &File, problems: &Problems) {
         .map(|cluster| cluster.name.value.as_str())
         .collect();
     let set: HashSet<&str> = known.iter().copied().collect();
-    let targets = file
-        .listeners
-        .iter()
-        .filter_map(|listener| listener.to.as_ref());
+    let targets = file.listeners.iter().flat_map(Listener::targets);
     for to in targets.filter(|to| !set.contains(to.value.as_str())) {
         let message = format!("there is no cluster `{}`", shown(&to.value));
         problems.report(Problem::at(&to.span, message).help(advise_reference(&to.value, &known)));
@@ -204,11 +204,9 @@ fn check_circles(file: &File, problems: &Problems) {
         .map(|cluster| (cluster.name.value.as_str(), cluster))
         .collect();
     for listener in &file.listeners {
-        let target = listener
-            .to
-            .as_ref()
-            .and_then(|to| clusters.get(to.value.as_str()));
-        if let (Some(bind), Some(cluster)) = (&listener.bind, target) {
+        let Some(bind) = &listener.bind else { continue };
+        let targets: BTreeSet<&str> = listener.targets().map(|to| to.value.as_str()).collect();
+        for cluster in targets.iter().filter_map(|to| clusters.get(to)) {
             check_circle(&listener.name.value, bind, cluster, problems);
         }
     }

@@ -14,7 +14,7 @@ use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::Question;
 use evenkeel_proxy::settings::{
     AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
-    LogDestination, NamedEndpoints, ProcessSettings,
+    LogDestination, NamedEndpoints, ProcessSettings, RouteSettings,
 };
 
 use super::Loaded;
@@ -122,7 +122,8 @@ fn listener(listener: &ListenerSettings) -> TableText {
         .line("bind", quoted(&listener.bind.to_string()))
         .optional("permissions", permissions(listener))
         .line("protocol", word(Protocol::Tcp))
-        .line("to", quoted(&listener.to))
+        .optional("to", listener.to.as_deref().map(quoted))
+        .optional("routes", routes(&listener.routes))
         .optional("max_connections", most(listener.max_connections))
         .line("timeouts", timeouts)
         .optional(
@@ -135,6 +136,18 @@ fn listener(listener: &ListenerSettings) -> TableText {
             listener.failure_reply.as_ref().map(failure_reply),
         )
         .optional("empty_reply", listener.empty_reply.as_deref().map(bytes))
+}
+
+fn routes(routes: &[RouteSettings]) -> Option<String> {
+    let rule = |route: &RouteSettings| {
+        let rule = [
+            ("sni", quoted(&route.server_name.to_string())),
+            ("to", quoted(&route.to)),
+        ];
+        format!("  {},\n", inline(&rule))
+    };
+    let lines: String = routes.iter().map(rule).collect();
+    (!routes.is_empty()).then(|| format!("[\n{lines}]"))
 }
 
 fn senders(senders: &[Sender]) -> String {

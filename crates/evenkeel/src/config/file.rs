@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use evenkeel_core::units::Address;
 use evenkeel_core::{Failback, WhenNone};
-use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::{DnsName, Family};
 use evenkeel_proxy::settings::{KeySource, LogFormat, OnDown, Splice};
+use evenkeel_proxy::{HostPattern, Sender};
 use toml::de::DeTable;
 
 use super::diagnostics::{FileId, Located, Problems, Span};
@@ -106,12 +106,20 @@ pub(super) struct Listener {
     pub(super) bind: Maybe<Address>,
     pub(super) permissions: Maybe<u32>,
     pub(super) to: Maybe<String>,
+    pub(super) routes: Maybe<Vec<Rule>>,
     pub(super) max_connections: Maybe<u64>,
     pub(super) timeouts: Timeouts,
     pub(super) proxy_protocol: Maybe<Vec<Sender>>,
     pub(super) splice: Maybe<Splice>,
     pub(super) failure_reply: Option<Reply>,
     pub(super) empty_reply: Maybe<String>,
+}
+
+/// An item of `routes`.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) sni: Maybe<HostPattern>,
+    pub(super) to: Maybe<String>,
 }
 
 /// `failure_reply`.
@@ -314,12 +322,16 @@ impl Timeouts {
 impl Listener {
     fn read(NamedTable { name, table }: NamedTable<'_>) -> Self {
         // Only one protocol so far: reading the key is checking it.
+        table.require_either("to", "routes");
         let _: Maybe<Protocol> = table.word_or_advice("protocol", advise_protocol);
         Self {
             name,
             bind: table.address("bind"),
             permissions: table.permissions("permissions"),
             to: table.string("to"),
+            routes: table
+                .tables("routes", "this route")
+                .map(|rules| rules.map(|rules| rules.iter().map(Rule::read).collect())),
             max_connections: table.whole("max_connections"),
             timeouts: Timeouts::inside(&table),
             proxy_protocol: table
@@ -328,6 +340,28 @@ impl Listener {
             splice: table.word("splice"),
             failure_reply: table.word_or_table("failure_reply").and_then(Reply::read),
             empty_reply: table.text("empty_reply"),
+        }
+    }
+}
+
+impl Listener {
+    /// Its rules, as far as they could be read.
+    pub(super) fn rules(&self) -> &[Rule] {
+        self.routes.as_ref().map_or(&[], |rules| &rules.value)
+    }
+
+    /// The clusters that its sessions may go to; one may come several times.
+    pub(super) fn targets(&self) -> impl Iterator<Item = &Located<String>> {
+        let ruled = self.rules().iter().filter_map(|rule| rule.to.as_ref());
+        self.to.iter().chain(ruled)
+    }
+}
+
+impl Rule {
+    fn read(table: &TableReader<'_>) -> Self {
+        Self {
+            sni: table.host_pattern("sni"),
+            to: table.string("to"),
         }
     }
 }

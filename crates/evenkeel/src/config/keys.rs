@@ -100,11 +100,15 @@ pub(super) enum Form {
     File {
         bytes_max: usize,
     },
+    /// A name, or `*.` and a name.
+    HostPattern,
     Patterns,
     /// A list of networks, and a word for Unix clients.
     Senders,
     /// A list whose items are addresses or tables.
     Endpoints(&'static Table),
+    /// A list of tables.
+    Tables(&'static Table),
     /// One of the words, or a table.
     WordOrTable {
         word: &'static str,
@@ -182,6 +186,10 @@ impl Form {
             }
             Self::File { .. } => "a path".to_owned(),
             Self::Permissions => "octal digits from \"0000\" to \"0777\"".to_owned(),
+            Self::HostPattern => {
+                "a name such as \"db.example.com\" or \"*.example.com\"".to_owned()
+            }
+            Self::Tables(_) => "a list of tables".to_owned(),
             Self::Patterns => "a list of paths".to_owned(),
             Self::Senders => "a list of networks such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Endpoints(_) => "a list of addresses or tables".to_owned(),
@@ -195,6 +203,7 @@ impl Form {
     pub(super) fn inner(&self) -> Option<&'static Table> {
         match self {
             Self::Endpoints(table)
+            | Self::Tables(table)
             | Self::Table(table)
             | Self::Named(table)
             | Self::WordOrTable { table, .. } => Some(table),

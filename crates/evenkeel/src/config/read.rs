@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
-use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::DnsName;
 use evenkeel_proxy::settings::StatusRange;
+use evenkeel_proxy::{HostPattern, Sender};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -22,8 +22,9 @@ use super::suggest::nearest;
 use super::tables::TABLES;
 use super::units::{check_name, parse_sender};
 use super::values::{
-    Advice, WordOrPath, address, bytes, duration, endpoint_address, file, found, name_server,
-    percent, permissions, service, size, status_codes, string, text, whole, word, word_or_path,
+    Advice, WordOrPath, address, bytes, duration, endpoint_address, file, found, host_pattern,
+    name_server, percent, permissions, service, size, status_codes, string, text, whole, word,
+    word_or_path,
 };
 use super::words::Words;
 
@@ -181,6 +182,10 @@ impl<'r> TableReader<'r> {
         self.read(name, service)
     }
 
+    pub(super) fn host_pattern(&self, name: &str) -> Option<Located<HostPattern>> {
+        self.read(name, host_pattern)
+    }
+
     /// Reports if neither of two keys is written, of which one must be.
     pub(super) fn require_either(&self, usual: &str, other: &str) {
         if self.entries.contains_key(usual) || self.entries.contains_key(other) {
@@ -272,6 +277,38 @@ impl<'r> TableReader<'r> {
                 .filter_map(|item| self.item(name, what, item))
                 .collect()
         }))
+    }
+
+    /// The tables of a list of them; `what` is one of them.
+    pub(super) fn tables(&self, name: &str, what: &str) -> Option<Located<Vec<Self>>> {
+        let list = self.list(name)?;
+        if list.value.is_empty() {
+            let problem = Problem::at(&list.span, format!("`{name}` is empty"));
+            self.problems
+                .report(problem.help("write at least one, or leave the key out"));
+        }
+        let table = self.table.key(name)?.form.inner()?;
+        let open = |item: &'r Value<'r>| match item.get_ref().as_table() {
+            Some(entries) => {
+                let at = self.span_of(item);
+                Some(Self::open(
+                    table,
+                    entries,
+                    what.to_owned(),
+                    at,
+                    self.problems,
+                ))
+            }
+            None => {
+                self.report(
+                    item,
+                    format!("{what} must be a table"),
+                    found(item.get_ref()),
+                );
+                None
+            }
+        };
+        Some(list.map(|items| items.iter().filter_map(open).collect()))
     }
 
     /// A table inside this one.

@@ -84,6 +84,7 @@ fn form_schema(form: &Form) -> Value {
         | Form::BindAddress
         | Form::EndpointAddress
         | Form::AddressOrName
+        | Form::HostPattern
         | Form::Service => {
             json!({ "type": "string" })
         }
@@ -102,6 +103,9 @@ fn form_schema(form: &Form) -> Value {
         Form::Patterns => json!({ "type": "array", "items": { "type": "string" } }),
         Form::Endpoints(table) => {
             json!({ "type": "array", "minItems": 1, "items": { "anyOf": [{ "type": "string" }, table_schema(table)] } })
+        }
+        Form::Tables(table) => {
+            json!({ "type": "array", "minItems": 1, "items": table_schema(table) })
         }
         Form::WordOrTable { word, table } => {
             json!({ "anyOf": [{ "enum": [word] }, table_schema(table)] })

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use evenkeel_core::units::Address;
+use evenkeel_proxy::HostPattern;
 use evenkeel_proxy::discovery::DnsName;
 use evenkeel_proxy::settings::StatusRange;
 use toml::de::DeValue;
@@ -233,6 +234,11 @@ pub(super) fn endpoint_address(_: &Form, value: &DeValue<'_>) -> Result<Endpoint
 
 pub(super) fn service(_: &Form, value: &DeValue<'_>) -> Result<DnsName, Advice> {
     parse_service(string(value)?)
+}
+
+pub(super) fn host_pattern(_: &Form, value: &DeValue<'_>) -> Result<HostPattern, Advice> {
+    let parsed = string(value)?.parse::<HostPattern>();
+    parsed.map_err(|error| error.to_string())
 }
 
 pub(super) fn name_server(value: &DeValue<'_>) -> Result<SocketAddr, Advice> {

@@ -166,7 +166,7 @@ mod tests {
     pub(super) fn record(number: u64) -> SessionRecord {
         SessionRecord {
             listener: Arc::from("front"),
-            cluster: Arc::from("web"),
+            cluster: Some(Arc::from("web")),
             client: Origin::Ip("192.0.2.7:50312".parse().unwrap()),
             peer: None,
             endpoint: None,

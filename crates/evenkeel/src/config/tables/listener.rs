@@ -38,8 +38,8 @@ pub(in crate::config) static LISTENER: Table = Table {
         Key::new(
             "to",
             Form::Target,
-            Absent::Error,
-            "The cluster that its sessions go to.",
+            Absent::Means("required without `routes`"),
+            "The cluster that its sessions go to, but for those that a route is for.",
         )
         .elsewhere(&[
             "cluster",
@@ -50,6 +50,13 @@ pub(in crate::config) static LISTENER: Table = Table {
             "default_backend",
             "service",
         ]),
+        Key::new(
+            "routes",
+            Form::Tables(&ROUTE),
+            Absent::Means("all sessions go to `to`"),
+            "Where sessions go by what is known of them.",
+        )
+        .elsewhere(&["rules", "acl", "use_backend", "server_name", "map"]),
         Key::new(
             "max_connections",
             Form::Whole {
@@ -97,6 +104,27 @@ pub(in crate::config) static LISTENER: Table = Table {
             Absent::Means("no first bytes are waited for"),
             "Sent to a client that sends nothing but white space, or nothing within the `preread` timeout, before its connection is closed.",
         ),
+    ],
+};
+
+pub(in crate::config) static ROUTE: Table = Table {
+    title: "routes of [listener.NAME]",
+    about: "A rule: which sessions go to which cluster.",
+    keys: &[
+        Key::new(
+            "sni",
+            Form::HostPattern,
+            Absent::Error,
+            "The name that the client asks for in its TLS handshake, which is passed on as it came.",
+        )
+        .elsewhere(&["server_name", "server_names", "hostname", "HostSNI", "req_ssl_sni"]),
+        Key::new(
+            "to",
+            Form::Target,
+            Absent::Error,
+            "The cluster that they go to.",
+        )
+        .elsewhere(&["cluster", "pool", "backend", "upstream", "proxy_pass", "service"]),
     ],
 };
 

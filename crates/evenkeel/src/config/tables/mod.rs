@@ -32,7 +32,7 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 18] = [
+pub(super) const TABLES: [&Table; 19] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
@@ -43,6 +43,7 @@ pub(super) const TABLES: [&Table; 18] = [
     &LISTENER,
     &LISTENER_TIMEOUTS,
     &REPLY,
+    &ROUTE,
     &SENDERS,
     &CLUSTER,
     &CLUSTER_TIMEOUTS,
