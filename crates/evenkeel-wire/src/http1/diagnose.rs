@@ -31,6 +31,18 @@ pub(super) fn request(error: httparse::Error, bytes: &[u8]) -> Refusal {
     }
 }
 
+/// Why these bytes are not the head of an answer.
+pub(super) fn response(error: httparse::Error, bytes: &[u8]) -> Refusal {
+    match error {
+        httparse::Error::Version => match version(Some(bytes)) {
+            Refusal::Version => Refusal::Version,
+            _ => Refusal::StatusLine,
+        },
+        httparse::Error::Status => Refusal::StatusLine,
+        error => field(error, bytes),
+    }
+}
+
 /// Why these bytes are not header lines, behind a first line that is right.
 pub(super) fn field(error: httparse::Error, bytes: &[u8]) -> Refusal {
     match error {

@@ -51,11 +51,14 @@ impl<'h> Fields<'h> {
         for (known, token) in known.iter_mut().zip(tokens) {
             *known = Known::of(token.name);
         }
-        Self { tokens, known }
+        Self {
+            tokens,
+            known: &known[..tokens.len()],
+        }
     }
 
     /// All of them.
-    pub fn iter(self) -> impl Iterator<Item = Field<'h>> + Clone {
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Field<'h>> + Clone {
         let both = self.tokens.iter().zip(self.known);
         both.map(|(token, &known)| Field {
             name: token.name,
@@ -65,7 +68,7 @@ impl<'h> Fields<'h> {
     }
 
     /// The values of all lines of a name.
-    pub fn of(self, known: Known) -> impl Iterator<Item = &'h [u8]> + Clone {
+    pub fn of(self, known: Known) -> impl DoubleEndedIterator<Item = &'h [u8]> + Clone {
         let same = self.iter().filter(move |field| field.known == known);
         same.map(|field| field.value)
     }

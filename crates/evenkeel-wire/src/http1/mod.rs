@@ -4,25 +4,41 @@
 //! decided here, by the policy of `docs/decisions/0011-http1-framing.md`: what two programs could read in two ways is refused, never
 //! repaired. Nothing is copied out of the caller's buffer to be read. Routes, timeouts and connections are not known here.
 
+mod answer;
+mod body;
+mod chunk;
+mod chunked;
 mod connection;
 mod diagnose;
+mod edit;
 mod field;
+mod forwarding;
 mod framing;
 mod host;
 mod method;
 mod refusal;
 mod request;
+mod response;
 mod target;
 #[cfg(test)]
 mod tests;
+mod trailers;
+mod write;
 
+pub use answer::{Answer, Form, reason_phrase};
+pub use body::{BodyDecoder, BodyPart, LengthDecoder};
+pub use chunk::{CHUNK_END, ChunkHead, append_last_chunk};
+pub use chunked::ChunkedDecoder;
 pub use connection::{Connection, Persistence};
+pub use edit::{FieldEdit, FieldName, FieldValue, RequestEdits, ResponseEdits, Upgrade};
 pub use field::{FIELDS_MAX, Field, FieldSlots, Fields, Known};
+pub use forwarding::{Forward, Forwarding, client_address};
 pub use framing::BodyFraming;
 pub use host::Host;
 pub use method::{Asked, Method};
 pub use refusal::{Message, Refusal};
 pub use request::{Expect, RequestHead};
+pub use response::ResponseHead;
 pub use target::{Scheme, Target};
 
 /// The most bytes of a head that [`Limits::head_bytes`] can allow.

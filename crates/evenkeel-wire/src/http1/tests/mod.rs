@@ -1,6 +1,10 @@
 //! Both roles: what is right is read, however it is split, and what is not is refused, each for its own reason.
 
+mod body;
+mod property;
 mod request;
+mod response;
+mod write;
 
 use super::*;
 
