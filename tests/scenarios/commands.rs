@@ -53,6 +53,11 @@ fn route_explains_without_connecting() {
         .collect();
     let expected = ["chosen", "weight-zero", "disabled", "backup-idle"].map(Some);
     assert_eq!(verdicts, expected, "{said}");
+    let said = words_of(&evenkeel.ask(&["route", "front", "unix"]));
+    assert!(
+        said.starts_with("a connection from a Unix socket to front goes to letters/a\n"),
+        "{said}"
+    );
     assert_eq!((a.accepted(), other.accepted()), (0, 0));
 }
 

@@ -381,3 +381,21 @@ fn start(evenkeel: &Evenkeel, words: &[&str]) -> Child {
         .stderr(Stdio::piped());
     command.spawn().expect("evenkeel can be started")
 }
+
+/// An endpoint that is disabled and enabled again at once is asked at once: its next round is an hour away, and until it is asked it gets
+/// nothing.
+#[test]
+fn an_enabled_endpoint_is_probed_at_once() {
+    let world = World::new();
+    let health = "health = { check = \"tcp\", every = \"1h\", timeout = \"1s\" }";
+    let evenkeel = Evenkeel::start(world.config("", "", health));
+    let is_up = || evenkeel.endpoint("letters", "a")["state"] == "up";
+    wait::until_so("it is up", is_up);
+
+    for act in ["disable", "enable"] {
+        let done = evenkeel.ask(&["endpoint", act, "letters/a"]);
+        assert!(done.status.success(), "{act}");
+    }
+
+    wait::until_so("it is up again", is_up);
+}

@@ -25,7 +25,7 @@ use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::telemetry::access_log::Stopped;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
@@ -180,6 +180,8 @@ struct Plane {
     ticks: u32,
     entrances: Option<Entrances>,
     desk: Arc<Desk>,
+    /// An operator has said something of an endpoint.
+    ordered: Arc<Notify>,
     /// Serves the control socket; ends with the runtime.
     server: Option<TaskHandle<()>>,
     /// Serves the admin listener, as long.
@@ -211,7 +213,9 @@ impl Plane {
         let supervisor = Supervisor::from_environment();
         let opened = watch::Sender::new(false);
         let reloads = take_reloads(&mut charge, &runtime, &supervisor, &stopping, &opened);
+        let ordered = Arc::new(Notify::new());
         let desk = Arc::new(Desk {
+            ordered: Arc::clone(&ordered),
             keeper: keeper.clone(),
             proxy: Arc::clone(&charge.proxy),
             telemetry: Arc::clone(&charge.telemetry),
@@ -250,6 +254,7 @@ impl Plane {
             ticks: 0,
             entrances: Some(entrances),
             desk,
+            ordered,
             server: None,
             admin: None,
             leave: None,
@@ -278,6 +283,8 @@ impl Plane {
                 _ = ticks.tick() => self.tick(),
                 wish = self.signals.next() => self.fulfil(wish),
                 Some(mode) = self.requests.recv() => self.stop(mode),
+                // At once: whoever is disabled and enabled again in a moment is unknown, and is not to wait for its next round.
+                () = self.ordered.notified() => self.prober.follow(),
                 event = self.upgrades.next() => self.attend_to(event),
             }
         }
@@ -355,7 +362,7 @@ impl Plane {
         if self.ticks.is_multiple_of(TICKS_PER_PULSE) {
             self.give_sign_of_life();
         }
-        // An operator's word changes no version: what is probed is looked at now and then all the same.
+        // What has changed without a version is looked at now and then all the same.
         if self.prober.is_behind() || self.ticks.is_multiple_of(TICKS_PER_LOOK) {
             self.prober.follow();
         }

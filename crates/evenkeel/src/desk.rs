@@ -16,6 +16,7 @@ use evenkeel_proxy::control::server::{Answering, ControlHandler};
 use evenkeel_proxy::probe::Ledger;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{AskedSession, ListenerStatus, Origin, Proxy};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
 use crate::admin::health::{Stage, Vitals};
@@ -52,6 +53,8 @@ pub(crate) struct Desk {
     pub upgrades: UpgradeCounter,
     /// To whoever carries reloads out.
     pub reloads: Reloads,
+    /// Tells the control plane that an operator has said something of an endpoint.
+    pub ordered: Arc<Notify>,
 }
 
 impl ControlHandler for Desk {
@@ -67,7 +70,7 @@ impl ControlHandler for Desk {
                 let server_name = server_name.map(|name| name.to_ascii_lowercase());
                 let asked = AskedSession {
                     listener: &listener,
-                    client: Origin::Ip(SocketAddr::new(from, 0)),
+                    client: from.map_or(Origin::Unix, |ip| SocketAddr::new(ip, 0).into()),
                     first_bytes: first_line.as_deref().unwrap_or_default().as_bytes(),
                     server_name: server_name.as_deref(),
                 };
@@ -101,6 +104,7 @@ impl Desk {
             _ => self.takes_orders(),
         };
         let done = may.and_then(|()| orders::order(&self.proxy, endpoint, act));
+        self.ordered.notify_one();
         let keeper = self.keeper.clone();
         Box::pin(async move {
             let answer = done?;

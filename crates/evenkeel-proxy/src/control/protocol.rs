@@ -35,8 +35,9 @@ pub enum Request {
     Route {
         /// The listener's name.
         listener: String,
-        /// Where the connection would come from.
-        from: IpAddr,
+        /// Where the connection would come from; `None` is a Unix socket.
+        #[serde(default)]
+        from: Option<IpAddr>,
         /// The client's first line, for clusters that hash it.
         #[serde(default)]
         first_line: Option<String>,
@@ -276,7 +277,13 @@ mod tests {
     fn requests_are_plain_json() {
         let route = Request::Route {
             listener: "mysql".to_owned(),
-            from: IpAddr::from([192, 0, 2, 7]),
+            from: Some(IpAddr::from([192, 0, 2, 7])),
+            first_line: None,
+            server_name: None,
+        };
+        let from_unix = Request::Route {
+            listener: "mysql".to_owned(),
+            from: None,
             first_line: None,
             server_name: None,
         };
@@ -284,6 +291,7 @@ mod tests {
         let status = br#"{"command":"status","version":1}"#;
         let stop = br#"{"version":1,"command":"stop","mode":"now"}"#;
         let asked = br#"{"version":1,"command":"route","listener":"mysql","from":"192.0.2.7"}"#;
+        let asked_of_unix = br#"{"version":1,"command":"route","listener":"mysql"}"#;
         let drain = br#"{"version":1,"command":"endpoint","endpoint":"mysql/db1","act":"drain"}"#;
         let weigh =
             br#"{"version":1,"command":"endpoint","endpoint":"mysql/db1","act":{"weight":3}}"#;
@@ -296,6 +304,7 @@ mod tests {
             })
         );
         assert_eq!(decode_request(asked), Ok(route));
+        assert_eq!(decode_request(asked_of_unix), Ok(from_unix));
         for (line, act) in [
             (&drain[..], EndpointAct::Drain),
             (&weigh[..], EndpointAct::Weight(3)),
@@ -313,7 +322,7 @@ mod tests {
     fn requests_survive_the_wire() {
         let request = Request::Route {
             listener: "a\nb\"".to_owned(),
-            from: IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+            from: Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])),
             first_line: Some("\u{0}größe".to_owned()),
             server_name: None,
         };

@@ -1,5 +1,6 @@
 //! `evenkeel route`: who would get a connection, and why not each other endpoint. Nothing is connected or counted.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use clap::Args;
@@ -16,9 +17,9 @@ use crate::table::{Align, Table, printable};
 pub struct RouteArguments {
     /// The listener that the connection would come to
     listener: String,
-    /// The client's address, with or without a port
-    #[arg(value_name = "FROM-ADDRESS", value_parser = address)]
-    from: IpAddr,
+    /// The client's address, with or without a port, or `unix`
+    #[arg(value_name = "FROM-ADDRESS", value_parser = origin)]
+    from: From,
     /// The client's first line, for a cluster that hashes it
     #[arg(long, value_name = "TEXT")]
     first_line: Option<String>,
@@ -30,6 +31,24 @@ pub struct RouteArguments {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+}
+
+/// Where a client connects from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A Unix socket of this machine.
+    Unix,
+}
+
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Unix => f.write_str("a Unix socket"),
+        }
+    }
 }
 
 /// Asks the running process, and prints what it says.
@@ -44,24 +63,31 @@ pub fn route(arguments: &RouteArguments) -> Exit {
 fn ask(arguments: &RouteArguments) -> Result<RouteReport, Refused> {
     let request = Request::Route {
         listener: arguments.listener.clone(),
-        from: arguments.from,
+        from: match arguments.from {
+            From::Ip(address) => Some(address),
+            From::Unix => None,
+        },
         first_line: arguments.first_line.clone(),
         server_name: arguments.sni.clone(),
     };
     Ok(arguments.which.connect()?.ask(&request)?)
 }
 
-fn address(text: &str) -> Result<IpAddr, String> {
+fn origin(text: &str) -> Result<From, String> {
+    if text == "unix" {
+        return Ok(From::Unix);
+    }
     let with_port = text.parse::<SocketAddr>().map(|address| address.ip());
-    with_port
-        .or_else(|_| text.parse())
-        .map_err(|_| "an IP address is needed, as 192.0.2.7 or [2001:db8::7]:5000".to_owned())
+    let address = with_port.or_else(|_| text.parse());
+    address.map(From::Ip).map_err(|_| {
+        "an IP address is needed, as 192.0.2.7 or [2001:db8::7]:5000, or the word `unix`".to_owned()
+    })
 }
 
 /// Who is asked about.
 pub struct AskedClient {
     /// Where it connects from.
-    pub from: IpAddr,
+    pub from: From,
     /// Whether it was said what it sends first.
     pub has_first_line: bool,
     /// Whether it was said which name it asks for.
@@ -176,7 +202,7 @@ mod tests {
 
     fn client() -> AskedClient {
         AskedClient {
-            from: IpAddr::from([192, 0, 2, 7]),
+            from: From::Ip(IpAddr::from([192, 0, 2, 7])),
             has_first_line: false,
             has_server_name: false,
         }
@@ -283,13 +309,14 @@ mod tests {
         );
     }
 
-    /// A port does no harm, and a name is refused with an example.
+    /// A port does no harm, a Unix socket has a word, and a name is refused with an example.
     #[test]
     fn addresses_come_with_and_without_a_port() {
         for text in ["192.0.2.7", "192.0.2.7:50312"] {
-            assert_eq!(address(text), Ok(IpAddr::from([192, 0, 2, 7])));
+            assert_eq!(origin(text), Ok(From::Ip(IpAddr::from([192, 0, 2, 7]))));
         }
-        assert_eq!(address("[::1]:9"), address("::1"));
-        assert!(address("localhost").unwrap_err().contains("192.0.2.7"));
+        assert_eq!(origin("[::1]:9"), origin("::1"));
+        assert_eq!(origin("unix"), Ok(From::Unix));
+        assert!(origin("localhost").unwrap_err().contains("192.0.2.7"));
     }
 }
