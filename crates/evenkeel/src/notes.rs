@@ -16,6 +16,7 @@ pub(crate) fn notes(settings: &Settings) -> Vec<String> {
     for cluster in &settings.clusters {
         notes.extend(knocking_at_mysql(cluster, &settings.listeners));
         notes.extend(unreadable_password(cluster));
+        notes.extend(waiting_for_each_other(cluster, &settings.listeners));
     }
     notes
 }
@@ -48,14 +49,36 @@ fn knocking_at_mysql(cluster: &ClusterSettings, listeners: &[ListenerSettings]) 
     })
 }
 
+/// A client of MySQL says nothing before it is greeted.
+fn waiting_for_each_other(
+    cluster: &ClusterSettings,
+    listeners: &[ListenerSettings],
+) -> Option<String> {
+    let name = &cluster.spec.name;
+    let mut waiting = listeners
+        .iter()
+        .filter(|listener| listener.empty_reply.is_some());
+    let listener = waiting.find(|listener| listener.leads_to(name))?;
+    looks_like_mysql(cluster, listeners).then(|| {
+        format!(
+            "cluster `{name}` looks like MySQL, where the server speaks first, and the `empty_reply` of listener `{}` waits for the client: \
+             none would ever be greeted; leave it out",
+            listener.name
+        )
+    })
+}
+
 fn looks_like_mysql(cluster: &ClusterSettings, listeners: &[ListenerSettings]) -> bool {
     let mut addresses = cluster.spec.endpoints.iter();
     let has_its_port = addresses.any(|endpoint| {
         let address = endpoint.address.ip();
         address.is_some_and(|address| address.port() == MYSQL_PORT)
     });
+    let probe = cluster.probe.as_ref();
+    let is_asked_as_mysql = probe.is_some_and(|probe| matches!(probe.check, Check::Mysql(_)));
     let mut listeners = listeners.iter();
     has_its_port
+        || is_asked_as_mysql
         || listeners.any(|listener| {
             listener.leads_to(&cluster.spec.name)
                 && listener.failure_reply == Some(FailureReply::MysqlError)
@@ -97,6 +120,22 @@ mod tests {
             let asked = text.replace("\"tcp\"", "\"mysql\", user = \"u\"");
             assert!(notes_on(&asked).is_empty(), "{asked}");
         }
+    }
+
+    /// A listener that waits for its client in front of a server that waits for nobody; elsewhere that is right.
+    #[test]
+    fn waiting_before_a_server_that_speaks_first_is_noted() {
+        let config = |port: u16, health: &str| {
+            format!(
+                "[listener.a]\nbind = \"127.0.0.1:1\"\nto = \"a\"\nempty_reply = \"hello?\"\n\
+                 [cluster.a]\nendpoints = [\"10.0.0.1:{port}\"]\n{health}"
+            )
+        };
+        let asked = "health = { check = \"mysql\", user = \"u\" }";
+        for text in [config(3306, ""), config(13306, asked)] {
+            assert!(notes_on(&text)[0].contains("`empty_reply`"), "{text}");
+        }
+        assert!(notes_on(&config(6379, "")).is_empty());
     }
 
     /// A password that is not there yet is named by its path.

@@ -110,3 +110,66 @@ fn habits_from_elsewhere_are_answered() {
         );
     }
 }
+
+/// Keys of `health`: what each rule between them refuses, its words, and what is right instead.
+const HEALTH: &[(&str, &str, &str)] = &[
+    (
+        r#"check = "tcp", every = "1s", timeout = "2s""#,
+        "`timeout` is longer than `every`",
+        r#"check = "tcp", every = "2s", timeout = "2s""#,
+    ),
+    (
+        r#"check = "tcp", timeout = "1m""#,
+        "`timeout` is longer than `every`",
+        r#"check = "tcp", every = "200ms""#,
+    ),
+    (
+        r#"check = "tcp", port = 81, address = "10.0.0.1:82""#,
+        "`port` and `address` exclude each other",
+        r#"check = "tcp", address = "10.0.0.1:82""#,
+    ),
+    (
+        r#"check = "tcp", path = "/""#,
+        "`path` goes with the check",
+        r#"check = "http", path = "/""#,
+    ),
+    (
+        r#"check = "mysql""#,
+        "needs `user`",
+        r#"check = "mysql", user = "u""#,
+    ),
+    (
+        r#"check = "redis", password = "a", password_file = "/b""#,
+        "`password` and `password_file` exclude each other",
+        r#"check = "redis", password_file = "/b""#,
+    ),
+    (
+        r#"check = "redis", user = "u""#,
+        "a `user` of Redis logs in by a password",
+        r#"check = "redis", user = "u", password = "p""#,
+    ),
+    (
+        r#"check = "tcp", rise = 0"#,
+        "rise",
+        r#"check = "tcp", rise = 1, fall = 1"#,
+    ),
+    (
+        r#"check = "tcp", fall = 0"#,
+        "fall",
+        r#"check = "tcp", rise = 5, fall = 1"#,
+    ),
+];
+
+/// Keys of `health` have to fit each other.
+#[test]
+fn keys_of_health_fit_each_other() {
+    let config = |health: &str| {
+        let text = format!("{WEB}health = {{ {health} }}\n");
+        config::parse_text("web.toml", &text)
+    };
+    for (wrong, words, right) in HEALTH {
+        let problem = only_problem(config(wrong));
+        assert!(problem.contains(words), "{wrong}: {problem}");
+        assert!(config(right).is_ok(), "{right}");
+    }
+}
