@@ -1,4 +1,4 @@
-//! What a pick costs: `acquire` and `finish` of one session, for every algorithm.
+//! What a pick costs: `acquire`, `established` and `finish` of one session, for every algorithm; and what the last two cost alone.
 //!
 //! Alone among 10 and 1,000 endpoints, then with 8 threads at once. Run with `cargo bench -p evenkeel-core`, or with the
 //! profile that packages are built with: `cargo bench -p evenkeel-core --profile dist`. Each time is the best of many
@@ -44,6 +44,10 @@ fn main() {
         "nanoseconds a pick      10 endpoints   1,000 endpoints   8 threads / 1 thread (10 endpoints)"
     );
     rows.iter().for_each(Row::print);
+    println!(
+        "of which what follows the pick: {:.1}",
+        nanos_after_a_pick()
+    );
     for endpoints in [10, 100, 1000] {
         let begin = Instant::now();
         black_box(cluster(spec(hash(), endpoints)));
@@ -213,6 +217,22 @@ fn alone(cluster: &Arc<Cluster>, picks: u32, seed: u64) -> f64 {
     (processor_time() - begin).as_nanos() as f64 / f64::from(picks)
 }
 
+/// Nanoseconds of what a session reports after it has been given an endpoint: success, and its end.
+fn nanos_after_a_pick() -> f64 {
+    const LEASES: u32 = 2_000;
+    let cluster = cluster(spec(Balance::LeastConnections, 10));
+    let round = |_| {
+        let leases: Vec<Lease> = (0..LEASES).map(|key| lease(&cluster, key)).collect();
+        let begin = processor_time();
+        for mut lease in leases {
+            lease.established(Time::ZERO);
+            lease.finish(Outcome::Completed, Time::ZERO);
+        }
+        (processor_time() - begin).as_nanos() as f64 / f64::from(LEASES)
+    };
+    (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
+}
+
 /// What this thread has used of a processor: other programs at work do not count.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -254,7 +274,10 @@ fn pick_many(cluster: &Arc<Cluster>, picks: u32, seed: u64) {
             waiter: None,
         };
         match cluster.acquire(&request, Time::ZERO, &mut rng) {
-            Acquired::Lease(lease) => black_box(lease).finish(Outcome::Completed, Time::ZERO),
+            Acquired::Lease(mut lease) => {
+                lease.established(Time::ZERO);
+                black_box(lease).finish(Outcome::Completed, Time::ZERO);
+            }
             Acquired::Wait(_) | Acquired::Refused(_) => panic!("nothing is full here"),
         }
     }

@@ -2,15 +2,19 @@
 //!
 //! Least connections and limits look at every count for each choice, and one cache line holds sixteen. (Threads that use
 //! different endpoints then write to the same line. That is measured, and no worse than the lock that the ordered
-//! algorithms share.) What the counts mean, and their limits, are in `endpoint.rs`.
+//! algorithms share.) Two choices looks at two of them and has no lock: there each count has a line of its own. What the counts
+//! mean, and their limits, are in `endpoint.rs`.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::cluster::Balance;
+
 /// Where the endpoints' in-flight counts are, without a detour over the endpoints themselves.
 pub(crate) struct Counts {
-    /// One per 64 endpoints after a start; some more after reloads that added a few.
+    /// One per 64 endpoints after a start, or one for each ([`Seats::suiting`]); some more after reloads that added a few.
     blocks: Vec<Arc<CountBlock>>,
     /// Number of the block times its size, plus the index within it; by position.
     seats: Vec<u32>,
@@ -32,17 +36,19 @@ impl Counts {
             seats: Vec::new(),
             runs: Vec::new(),
         };
-        seats.for_each(|seat| counts.add(seat));
+        let mut numbers = HashMap::new();
+        for seat in seats {
+            let number = numbers.entry(Arc::as_ptr(&seat.block));
+            let block = *number.or_insert_with(|| {
+                counts.blocks.push(Arc::clone(&seat.block));
+                counts.blocks.len() - 1
+            });
+            counts.add(seat, block);
+        }
         counts
     }
 
-    fn add(&mut self, seat: &Seat) {
-        let mut known = self.blocks.iter();
-        let block = known.rposition(|block| Arc::ptr_eq(block, &seat.block));
-        let block = block.unwrap_or_else(|| {
-            self.blocks.push(Arc::clone(&seat.block));
-            self.blocks.len() - 1
-        });
+    fn add(&mut self, seat: &Seat, block: usize) {
         // No more blocks than endpoints, and no more of these than ClusterSpec::ENDPOINTS_MAX.
         let number = block * CountBlock::SEATS + seat.index;
         self.seats.push(u32::try_from(number).unwrap_or(u32::MAX));
@@ -117,16 +123,32 @@ impl Default for CountBlock {
 }
 
 /// Hands out seats, block by block.
-#[derive(Default)]
 pub(crate) struct Seats {
     block: Arc<CountBlock>,
     taken: usize,
+    /// How many of a block are used: all of them, or one, which leaves it a cache line of its own.
+    per_block: usize,
 }
 
 impl Seats {
+    /// For new endpoints of a cluster that is balanced so. Those that are there already keep theirs, whatever a reload says: a seat
+    /// in the other way only costs time.
+    pub(crate) fn suiting(balance: &Balance) -> Self {
+        let per_block = match balance {
+            Balance::TwoChoices => 1,
+            _ => CountBlock::SEATS,
+        };
+        Self {
+            block: Arc::default(),
+            taken: 0,
+            per_block,
+        }
+    }
+
     pub(crate) fn take(&mut self) -> Seat {
-        if self.taken == CountBlock::SEATS {
-            *self = Self::default();
+        if self.taken == self.per_block {
+            self.block = Arc::default();
+            self.taken = 0;
         }
         let seat = Seat {
             block: Arc::clone(&self.block),

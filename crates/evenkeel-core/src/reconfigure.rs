@@ -139,7 +139,7 @@ impl Cluster {
 }
 
 fn first_snapshot(spec: ClusterSpec, phase: u64, home: &Home) -> Snapshot {
-    let mut seats = Seats::default();
+    let mut seats = Seats::suiting(&spec.balance);
     let endpoints = spec
         .endpoints
         .iter()
@@ -210,7 +210,7 @@ impl Roster {
     /// Makes this the roster of `after` and returns its endpoints; who is not in it drains.
     fn succeed(&mut self, before: &Snapshot, next: &Next<'_>, home: &Home) -> Vec<Arc<Endpoint>> {
         let mut old = self.take_members(before);
-        let mut seats = Seats::default();
+        let mut seats = Seats::suiting(&next.spec.balance);
         let mut endpoints = Vec::with_capacity(next.kept.len());
         for (position, (spec, kept)) in next.spec.endpoints.iter().zip(next.kept).enumerate() {
             let member = kept

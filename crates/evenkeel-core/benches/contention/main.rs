@@ -68,11 +68,14 @@ fn print_measured(name: &str, measured: &Measured, algorithm: usize) {
     }
 }
 
-/// What the model is fitted to: no more threads than cores, and some private work. Without any, a thread that has just let go
-/// of a lock takes it again before another core has even seen that, and nothing moves between the cores.
+/// The private work, in nanoseconds, from which on the model is fitted. A connection has 50 times as much. With less, threads that
+/// meet at a lock wait for so long that its owner takes it many times in a row, and nothing moves between the cores.
+const FITTED_FROM: u32 = 1000;
+
+/// What the model is fitted to: no more threads than cores, and enough private work.
 fn points(measured: &Measured, algorithm: usize, cores: usize) -> Vec<model::Point> {
     let mut points = Vec::new();
-    for row in (0..WORK.len()).filter(|&row| WORK[row] > 0) {
+    for row in (0..WORK.len()).filter(|&row| WORK[row] >= FITTED_FROM) {
         let alone = measured.median(algorithm, row, 0).cycle_nanos(1);
         for (column, &threads) in THREADS.iter().enumerate() {
             let is_sound =

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use super::{Balancer, Rotation};
+use super::{Balancer, Rotation, polite};
 use crate::condition::SHARE_SCALE;
 use crate::snapshot::Field;
 
@@ -27,7 +27,7 @@ impl LeastConnections {
 
 impl Balancer for LeastConnections {
     fn pick(&self, field: &Field<'_>, _rng: &mut Rng) -> Option<usize> {
-        let mut rotation = self.rotation.lock();
+        let mut rotation = polite::lock(&self.rotation);
         loop {
             let next = turn_among_least(&mut rotation, field)?;
             if field.reserve(next) {

@@ -6,6 +6,7 @@
 mod hash;
 mod least_connections;
 mod logarithm;
+mod polite;
 mod random;
 mod round_robin;
 mod slots;

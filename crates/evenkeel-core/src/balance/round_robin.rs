@@ -7,7 +7,7 @@
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use super::Balancer;
+use super::{Balancer, polite};
 use crate::cluster::ClusterSpec;
 use crate::condition::SHARE_SCALE;
 use crate::snapshot::Field;
@@ -27,7 +27,7 @@ impl RoundRobin {
 
 impl Balancer for RoundRobin {
     fn pick(&self, field: &Field<'_>, _rng: &mut Rng) -> Option<usize> {
-        let mut rotation = self.rotation.lock();
+        let mut rotation = polite::lock(&self.rotation);
         loop {
             let next = turn(&mut rotation, field)?;
             if field.reserve(next) {
