@@ -4,8 +4,12 @@
 //! that lost or changed anything is an error, not a figure. Which proxies are compared, how often and in which order is decided
 //! in `xtask`; nothing here knows a proxy by name.
 
+mod connect;
 mod drive;
+mod endpoints;
 mod histogram;
+mod http;
+mod pattern;
 mod plan;
 mod tcp;
 mod watched;
@@ -13,7 +17,7 @@ mod window;
 
 use anyhow::Result;
 
-pub use plan::{Figures, Latency, Load, Plan, Usage};
+pub use plan::{Course, Figures, HttpLoad, Latency, Load, Plan, Request, TcpLoad, Usage};
 
 /// Carries out the plan, in the time that it allows and a few seconds more.
 ///
@@ -21,5 +25,8 @@ pub use plan::{Figures, Latency, Load, Plan, Usage};
 ///
 /// When a connection failed, an answer was wrong or late, or a watched process has gone.
 pub fn run(plan: &Plan) -> Result<Figures> {
-    tcp::run(plan)
+    match plan.load {
+        Load::Tcp(load) => tcp::run(plan, load),
+        Load::Http(load) => http::run(plan, load),
+    }
 }

@@ -27,6 +27,16 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
+    /// They move bytes.
+    Tcp(TcpLoad),
+    /// They make requests, and are answered.
+    Http(HttpLoad),
+}
+
+/// What connections that move bytes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpLoad {
     /// Each sends 64 bytes, waits for them to come back, and goes on.
     PingPong,
     /// Each connects, sends 64 bytes, waits for them to come back, closes, and begins anew.
@@ -37,10 +47,42 @@ pub enum Load {
     Idle,
 }
 
+/// Which exchanges of HTTP are made, and on which connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HttpLoad {
+    /// The body of the request: GET has none.
+    pub request: Request,
+    /// Bytes of the answer's body.
+    pub answer_bytes: u64,
+    /// What a connection does with its exchanges.
+    pub course: Course,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// GET, without a body.
+    Get,
+    /// POST, with a body of so many bytes.
+    Post(u64),
+}
+
+/// What a connection does with its exchanges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Course {
+    /// Makes one after the other.
+    KeepAlive,
+    /// Makes one and then stays open; the window is as long as it takes to open the connections.
+    Idle,
+}
+
 /// What was measured in the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Work done: exchanges, bytes read ([`Load::Bulk`]) or connections opened ([`Load::Idle`]).
+    /// Work done: exchanges, bytes read ([`TcpLoad::Bulk`]) or connections opened (idle loads).
     pub work: u64,
     /// How long the window was.
     pub window_nanos: u64,
@@ -50,6 +92,8 @@ pub struct Figures {
     pub usage: Option<Usage>,
     /// Connections made from the start to the end, also outside of the window.
     pub connections: u64,
+    /// Exchanges made from the start to the end; 0 for [`TcpLoad::Bulk`].
+    pub exchanges: u64,
 }
 
 /// How long an exchange took, to about 1 %.

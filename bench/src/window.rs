@@ -27,7 +27,7 @@ impl Window {
         })
     }
 
-    /// Closes it; `work` was done in it. The number of connections is left for the caller to say.
+    /// Closes it; `work` was done in it. The numbers of connections and exchanges are left for the caller to say.
     pub(crate) fn close(self, work: u64, latencies: &Histogram) -> Result<Figures> {
         let window_nanos = nanos(self.opened.elapsed());
         let at_closing = self.watched.read()?;
@@ -44,6 +44,7 @@ impl Window {
             latency,
             usage,
             connections: 0,
+            exchanges: 0,
         })
     }
 }

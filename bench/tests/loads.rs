@@ -5,7 +5,24 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 
-use evenkeel_bench::{Figures, Load, Plan, run};
+use evenkeel_bench::{Course, Figures, HttpLoad, Load, Plan, Request, TcpLoad, run};
+
+const PING_PONG: Load = Load::Tcp(TcpLoad::PingPong);
+const CONNECT: Load = Load::Tcp(TcpLoad::Connect);
+const BULK: Load = Load::Tcp(TcpLoad::Bulk);
+const IDLE: Load = Load::Tcp(TcpLoad::Idle);
+const GET: Load = http(Request::Get, 128, Course::KeepAlive);
+const GET_LARGE: Load = http(Request::Get, 1 << 20, Course::KeepAlive);
+const POST: Load = http(Request::Post(1 << 20), 128, Course::KeepAlive);
+const HTTP_IDLE: Load = http(Request::Get, 128, Course::Idle);
+
+const fn http(request: Request, answer_bytes: u64, course: Course) -> Load {
+    Load::Http(HttpLoad {
+        request,
+        answer_bytes,
+        course,
+    })
+}
 
 /// What a relay does to the bytes from the endpoint to the client.
 #[derive(Clone, Copy)]
@@ -104,7 +121,9 @@ fn fault(relay: Relay, load: Load) -> String {
 /// Through a faithful relay, every load comes to its end with work done, and the use of the machine is read.
 #[test]
 fn a_load_through_a_faithful_relay_ends_with_figures() {
-    for load in [Load::PingPong, Load::Connect, Load::Bulk, Load::Idle] {
+    for load in [
+        PING_PONG, CONNECT, BULK, IDLE, GET, GET_LARGE, POST, HTTP_IDLE,
+    ] {
         let figures = through(Relay::Faithful, load).expect("the relay is faithful");
         assert!(figures.work > 0, "{load:?}: {figures:?}");
         assert!(figures.connections >= 4, "{load:?}: {figures:?}");
@@ -119,7 +138,7 @@ fn a_load_through_a_faithful_relay_ends_with_figures() {
 /// An answer that is not what was sent is no answer.
 #[test]
 fn a_changed_answer_is_noticed() {
-    for load in [Load::PingPong, Load::Connect, Load::Idle] {
+    for load in [PING_PONG, CONNECT, IDLE, GET, HTTP_IDLE] {
         let fault = fault(Relay::Corrupt, load);
         assert!(fault.contains("wrong answer"), "{load:?}: {fault}");
     }
@@ -128,20 +147,27 @@ fn a_changed_answer_is_noticed() {
 /// A stream with a gap is no stream.
 #[test]
 fn a_gap_in_a_stream_is_noticed() {
-    let fault = fault(Relay::Forgetful, Load::Bulk);
+    let fault = fault(Relay::Forgetful, BULK);
     assert!(fault.contains("wrong bytes in the stream"), "{fault}");
+}
+
+/// A body with a gap is no body.
+#[test]
+fn a_gap_in_a_body_is_noticed() {
+    let fault = fault(Relay::Forgetful, GET_LARGE);
+    assert!(fault.contains("wrong body"), "{fault}");
 }
 
 /// A connection that ends before its time fails the load.
 #[test]
 fn an_early_end_is_noticed() {
-    let fault = [
-        fault(Relay::Brief, Load::PingPong),
-        fault(Relay::Brief, Load::Bulk),
-    ];
-    assert!(
-        fault[0].contains("before the answer was complete"),
-        "{fault:?}"
-    );
-    assert!(fault[1].contains("before it was asked to"), "{fault:?}");
+    for load in [PING_PONG, GET_LARGE] {
+        let fault = fault(Relay::Brief, load);
+        assert!(
+            fault.contains("before the answer was complete"),
+            "{load:?}: {fault}"
+        );
+    }
+    let fault = fault(Relay::Brief, BULK);
+    assert!(fault.contains("before it was asked to"), "{fault}");
 }

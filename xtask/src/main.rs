@@ -24,6 +24,7 @@ usage: cargo xtask <command>
   bench core                     measure the cost of a pick
   bench contention               measure what sharing a cluster costs, and model it for more cores
   bench tcp [OPTION]…            measure the TCP path beside HAProxy and nginx, as root; --help tells the options
+  bench http [OPTION]…           measure HTTP beside HAProxy, nginx and Caddy, likewise
   setup                          install the tools that `ci` and `fuzz` use";
 
 fn main() -> ExitCode {

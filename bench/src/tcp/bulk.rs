@@ -9,9 +9,10 @@ use std::net::TcpStream;
 use anyhow::{Context, Result, bail};
 use rustix::event::epoll::EventFlags;
 
-use super::pattern::{PIECE_MAX, Pattern};
-use super::{Bytes, connect_and_wait};
+use super::Bytes;
+use crate::connect::connect_and_wait;
 use crate::drive::{Poller, Traffic, drive};
+use crate::pattern::{PIECE_MAX, Pattern};
 use crate::plan::{Figures, Plan};
 use crate::window::Meter;
 

@@ -3,16 +3,14 @@
 //! The client closes first, as clients do, and so keeps the connection's `TIME_WAIT`.
 
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
 use super::Bytes;
 use super::message::{self, Exchange, Progress};
+use crate::connect;
 use crate::drive::{Poller, Traffic, drive};
 use crate::plan::{Figures, Plan};
 use crate::window::Meter;
@@ -22,6 +20,7 @@ pub(super) fn run(plan: &Plan) -> Result<(Figures, Bytes)> {
     let mut load = Churn::open(plan, &poller)?;
     let mut figures = drive(plan, &poller, &mut load)?;
     figures.connections = load.begun;
+    figures.exchanges = load.begun;
     let bytes = load.begun * message::LENGTH as u64;
     let bytes = Bytes {
         sent: bytes,
@@ -76,7 +75,7 @@ impl Churn {
     fn begin(&mut self, number: usize, poller: &Poller) -> Result<Connection> {
         self.begun += 1;
         let begun = Instant::now();
-        let stream = connect(self.target).context("cannot connect")?;
+        let stream = connect::begin(self.target).context("cannot connect")?;
         poller.add(
             &stream,
             number,
@@ -133,19 +132,5 @@ impl Connection {
             }
             Stage::Waiting => self.exchange.receive(&self.stream),
         }
-    }
-}
-
-/// Begins to connect, without waiting for it.
-fn connect(target: SocketAddr) -> Result<TcpStream, Errno> {
-    let family = match target {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket: OwnedFd = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    match net::connect(&socket, &target) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
-        Err(error) => Err(error),
     }
 }

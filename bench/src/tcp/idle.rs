@@ -4,8 +4,9 @@ use std::net::TcpStream;
 
 use anyhow::Result;
 
+use super::Bytes;
 use super::message::{self, Exchange};
-use super::{Bytes, connect_and_wait};
+use crate::connect::connect_and_wait;
 use crate::histogram::Histogram;
 use crate::plan::{Figures, Plan};
 use crate::watched::Watched;
@@ -21,6 +22,7 @@ pub(super) fn run(plan: &Plan) -> Result<(Figures, Bytes)> {
     open(&mut connections, plan.connections, plan)?;
     let mut figures = window.close(plan.connections as u64, &Histogram::new())?;
     figures.connections = connections.len() as u64;
+    figures.exchanges = figures.connections;
     let bytes = (connections.len() * message::LENGTH) as u64;
     let bytes = Bytes {
         sent: bytes,

@@ -2,27 +2,20 @@
 
 mod bulk;
 mod connect;
-mod endpoint;
 mod idle;
 mod message;
-mod pattern;
 mod ping_pong;
+mod service;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::plan::{Figures, Load, Plan};
-use endpoint::{Answer, Endpoints};
-
-/// How long a single exchange may take where a load waits for it.
-const EXCHANGE_MAX: Duration = Duration::from_secs(5);
-
-/// Between two attempts to be served for the first time.
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::connect::{connect_and_wait, wait_until_served};
+use crate::endpoints::Endpoints;
+use crate::plan::{Figures, Plan, TcpLoad};
+use service::{Answer, Answering};
 
 /// Bytes on one side, from the start to the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,20 +25,20 @@ struct Bytes {
 }
 
 /// Starts the endpoints, runs the load, and holds what the clients counted against what the endpoints counted.
-pub(crate) fn run(plan: &Plan) -> Result<Figures> {
-    let answer = match plan.load {
-        Load::Bulk => Answer::Stream,
-        Load::PingPong | Load::Connect | Load::Idle => Answer::Echo,
+pub(crate) fn run(plan: &Plan, load: TcpLoad) -> Result<Figures> {
+    let answer = match load {
+        TcpLoad::Bulk => Answer::Stream,
+        TcpLoad::PingPong | TcpLoad::Connect | TcpLoad::Idle => Answer::Echo,
     };
-    let endpoints = Endpoints::start(&plan.endpoints, answer)?;
-    let first = wait_until_served(plan.target, answer)?;
-    let (figures, clients) = match plan.load {
-        Load::PingPong => ping_pong::run(plan),
-        Load::Connect => connect::run(plan),
-        Load::Bulk => bulk::run(plan),
-        Load::Idle => idle::run(plan),
+    let endpoints = Endpoints::start(&plan.endpoints, Answering::new(answer))?;
+    let first = wait_until_served(|| exchange_once(plan.target, answer))?;
+    let (figures, clients) = match load {
+        TcpLoad::PingPong => ping_pong::run(plan),
+        TcpLoad::Connect => connect::run(plan),
+        TcpLoad::Bulk => bulk::run(plan),
+        TcpLoad::Idle => idle::run(plan),
     }?;
-    let seen = endpoints.stop()?;
+    let seen = endpoints.stop()?.bytes;
     let (sent, received) = (clients.sent + first.sent, clients.received + first.received);
     if (seen.sent, seen.received) != (received, sent) {
         bail!("bytes were lost: the clients {clients:?} and {first:?}, the endpoints {seen:?}");
@@ -53,20 +46,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Figures> {
     Ok(figures)
 }
 
-/// A proxy may know only by its next probe that the endpoints are there, and ends what it is sent until then. Returns what the
-/// connection that was served has sent and received.
-fn wait_until_served(target: SocketAddr, answer: Answer) -> Result<Bytes> {
-    let begin = Instant::now();
-    loop {
-        match exchange_once(target, answer) {
-            Ok(bytes) => return Ok(bytes),
-            Err(error) if begin.elapsed() > EXCHANGE_MAX => return Err(error),
-            Err(_) => thread::sleep(PAUSE),
-        }
-    }
-}
-
-/// One byte is sent back, or starts a stream that the second byte ends.
+/// One byte is sent back, or starts a stream that the second byte ends. Returns what was sent and received.
 fn exchange_once(target: SocketAddr, answer: Answer) -> Result<Bytes> {
     let mut stream = connect_and_wait(target)?;
     stream.write_all(b"!")?;
@@ -81,13 +61,4 @@ fn exchange_once(target: SocketAddr, answer: Answer) -> Result<Bytes> {
         bytes.received += io::copy(&mut stream, &mut io::sink())?;
     }
     Ok(bytes)
-}
-
-/// A connection that waits for what it asks for.
-fn connect_and_wait(target: SocketAddr) -> Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&target, EXCHANGE_MAX).context("cannot connect")?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(EXCHANGE_MAX))?;
-    stream.set_write_timeout(Some(EXCHANGE_MAX))?;
-    Ok(stream)
 }

@@ -6,8 +6,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use rustix::event::epoll::EventFlags;
 
+use super::Bytes;
 use super::message::{self, Exchange, Progress};
-use super::{Bytes, connect_and_wait};
+use crate::connect::connect_and_wait;
 use crate::drive::{Poller, Traffic, drive};
 use crate::plan::{Figures, Plan};
 use crate::window::Meter;
@@ -17,6 +18,7 @@ pub(super) fn run(plan: &Plan) -> Result<(Figures, Bytes)> {
     let mut load = PingPong::open(plan, &poller)?;
     let mut figures = drive(plan, &poller, &mut load)?;
     figures.connections = load.connections.len() as u64;
+    figures.exchanges = load.exchanges;
     let bytes = load.exchanges * message::LENGTH as u64;
     let bytes = Bytes {
         sent: bytes,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use evenkeel_bench::Load;
+use evenkeel_bench::{Load, TcpLoad};
 
 use super::inside::{Measurement, Probe, Programs};
 use super::options::Options;
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Options, programs: &Programs) -> Result<()> {
     requirements::install(&[(trace::PROGRAM, trace::PROGRAM)])?;
     let folder = rounds::folder(programs)?;
     let workloads = options.workloads.iter();
-    for workload in workloads.filter(|workload| workload.work != Work::Pairs) {
+    for workload in workloads.filter(|workload| workload.work != Work::Idle) {
         println!("\n{}: system calls for {}", workload.name, unit(workload));
         for &peer in options.peers.iter().filter(|&&peer| peer != Peer::Direct) {
             let mut request = rounds::request(options, workload, peer, programs, &folder);
@@ -40,10 +40,12 @@ pub(crate) fn run(options: &Options, programs: &Programs) -> Result<()> {
 
 const fn unit(workload: &Workload) -> &'static str {
     match workload.load {
-        Load::PingPong => "an exchange, with its share of opening and closing the connections",
-        Load::Connect => "a connection with its exchange",
-        Load::Bulk => "10^6 bytes",
-        Load::Idle => "a connection",
+        Load::Tcp(TcpLoad::PingPong) | Load::Http(_) => {
+            "an exchange, with its share of opening and closing the connections"
+        }
+        Load::Tcp(TcpLoad::Connect) => "a connection with its exchange",
+        Load::Tcp(TcpLoad::Bulk) => "10^6 bytes",
+        Load::Tcp(TcpLoad::Idle) => "a connection",
     }
 }
 
@@ -63,14 +65,12 @@ fn list(measurement: &Measurement, workload: &Workload) -> String {
     })
 }
 
-/// From the first to the last: there is no warm-up. Each connection of [`Load::PingPong`] has an exchange more before the
-/// window and one after it.
+/// From the first to the last: there is no warm-up.
 fn units(measurement: &Measurement, workload: &Workload) -> f64 {
     let figures = &measurement.figures;
-    match workload.load {
-        Load::PingPong => float(figures.work + 2 * figures.connections),
-        Load::Connect | Load::Idle => float(figures.connections),
-        Load::Bulk => float(figures.work) / BYTES_PER_MEGABYTE,
+    match workload.work {
+        Work::Exchanges | Work::Idle => float(figures.exchanges),
+        Work::Bytes => float(figures.work) / BYTES_PER_MEGABYTE,
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) enum Probe {
 pub(crate) struct Programs {
     pub(crate) evenkeel: PathBuf,
     pub(crate) load: PathBuf,
+    /// Where it is measured and could be had.
+    pub(crate) caddy: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -57,7 +59,7 @@ pub(crate) struct Measurement {
     pub(crate) figures: Figures,
     /// The share of bytes that moved by splice, where the proxy can be asked.
     pub(crate) spliced_share: Option<f64>,
-    /// Lines in the proxy's log; a connection is one.
+    /// Lines in the proxy's log: one for a connection, or for an exchange of HTTP.
     pub(crate) log_lines: Option<u64>,
     /// With [`Probe::SystemCalls`] only.
     pub(crate) calls: Calls,
@@ -83,7 +85,8 @@ fn empty(folder: &Path) -> Result<()> {
 
 fn measure(request: &Request) -> Result<Measurement> {
     let setting = Setting {
-        evenkeel: &request.programs.evenkeel,
+        programs: &request.programs,
+        load: request.load,
         listen: LISTEN,
         endpoints: &ENDPOINTS,
         folder: &request.folder,

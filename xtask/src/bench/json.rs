@@ -51,7 +51,7 @@ fn target(verdict: &Verdict) -> Value {
     let figure = verdict.target.figure;
     let (name, over) = match verdict.target.over {
         Over::Rival(_) => (figure.ratio_key(), verdict.over.map(Peer::name)),
-        Over::Nothing => (figure.key(Work::Pairs), None),
+        Over::Nothing => (figure.key(Work::Idle), None),
     };
     json!({
         "figure": name,

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use super::inside::Programs;
 use super::isolation::{CONGESTION_CONTROL, LOAD_CORE};
 use super::options::Options;
-use super::peer::{PROXY_CORE, nginx::STREAM_MODULE};
+use super::peer::{PROXY_CORE, Peer, caddy, nginx::STREAM_MODULE};
+use super::rounds;
 use crate::{command, requirements};
 
 /// Programs and files, and the Debian packages that have them.
@@ -30,7 +31,7 @@ const BUSY: f64 = 0.5;
 const PROFILE: &str = "dist";
 
 /// Installs what is missing and builds the programs.
-pub(crate) fn prepare(options: &Options) -> Result<Programs> {
+pub(crate) fn prepare(options: &mut Options) -> Result<Programs> {
     requirements::install(NEEDED)?;
     if !requirements::is_root() {
         bail!(
@@ -41,7 +42,17 @@ pub(crate) fn prepare(options: &Options) -> Result<Programs> {
     if cores.get() < CORES_MIN {
         bail!("the bench needs {CORES_MIN} cores: one for the proxy, one for the load");
     }
-    build(options.evenkeel.as_deref())
+    let mut programs = build(options.evenkeel.as_deref())?;
+    if options.peers.contains(&Peer::Caddy) {
+        match caddy::obtain(&rounds::folder(&programs)?.with_extension("caddy")) {
+            Ok(caddy) => programs.caddy = Some(caddy),
+            Err(error) => {
+                eprintln!("caddy is left out: {error:#}");
+                options.peers.retain(|&peer| peer != Peer::Caddy);
+            }
+        }
+    }
+    Ok(programs)
 }
 
 /// `evenkeel` is a program that is there already.
@@ -59,6 +70,7 @@ fn build(evenkeel: Option<&Path>) -> Result<Programs> {
     Ok(Programs {
         evenkeel: evenkeel.map_or_else(|| built.join("evenkeel"), Path::to_owned),
         load: built.join("evenkeel-bench"),
+        caddy: None,
     })
 }
 
@@ -75,6 +87,13 @@ pub(crate) fn describe(options: &Options, programs: &Programs) -> String {
     );
     for command in [["haproxy", "-v"], ["nginx", "-v"], [&evenkeel, "--version"]] {
         let _ = writeln!(text, "{}", version(command));
+    }
+    if let Some(caddy) = &programs.caddy {
+        let _ = writeln!(
+            text,
+            "Caddy {}",
+            version([&caddy.to_string_lossy(), "version"])
+        );
     }
     let _ = writeln!(
         text,

@@ -1,4 +1,4 @@
-//! Which of the results are drawn: proxy CPU over HAProxy's, and the memory of an idle pair.
+//! Which of the results are drawn: proxy CPU over HAProxy's, and the memory of an idle connection.
 
 use super::peer::{Peer, Rival};
 use super::summary::Summary;
@@ -59,7 +59,7 @@ fn target(summary: &Summary) -> Option<f64> {
 
 fn memory(summaries: &[Summary]) -> Chart {
     Chart {
-        title: "Resident memory of an idle pair of connections, in KiB".to_owned(),
+        title: "Resident memory of an idle connection, in KiB".to_owned(),
         line: None,
         groups: summaries.iter().filter_map(memory_group).collect(),
     }
@@ -67,7 +67,7 @@ fn memory(summaries: &[Summary]) -> Chart {
 
 fn memory_group(summary: &Summary) -> Option<Group> {
     let bars = summary.rows.iter().filter_map(|row| {
-        let kib = row.medians.get(&Figure::PairMemory)? / 1024.0;
+        let kib = row.medians.get(&Figure::IdleMemory)? / 1024.0;
         Some(Bar {
             name: row.peer.name().to_owned(),
             colour: match row.peer {

@@ -11,7 +11,7 @@ use super::summary::{Row, Summary, Verdict};
 use super::workload::{Figure, Over, Work, Workload};
 use super::{json, plot};
 
-/// A log that has a line for less than this share of the connections is worth a note.
+/// A log that has a line for less than this share of what was served is worth a note.
 const LOGGED_ENOUGH: f64 = 0.99;
 
 /// Prints, and draws if that was asked for. An error if a measurement failed.
@@ -64,7 +64,7 @@ fn figures(work: Work) -> &'static [Figure] {
             Figure::Busy,
             Figure::Resident,
         ],
-        Work::Pairs => &[Figure::PairMemory, Figure::Resident],
+        Work::Idle => &[Figure::IdleMemory, Figure::Resident],
     }
 }
 
@@ -149,7 +149,7 @@ fn notes(row: &Row) -> Vec<String> {
     let missing = row.logged_share.filter(|&share| share < LOGGED_ENOUGH);
     let missing = missing.map(|share| {
         format!(
-            "{name} logged only {:.0} % of its connections",
+            "{name} logged only {:.0} % of what it served",
             100.0 * share
         )
     });

@@ -101,7 +101,7 @@ impl Results {
         let who = format!("round {round}, {}, {}", self.workload.name, peer.name());
         match measured {
             Ok(measurement) => {
-                let sample = Sample::new(self.workload.work, measurement);
+                let sample = Sample::new(self.workload, measurement);
                 eprintln!("{who}: {}", tell(&sample, self.workload));
                 self.samples.entry(peer).or_default().insert(round, sample);
             }
@@ -118,7 +118,7 @@ fn tell(sample: &Sample, workload: &Workload) -> String {
         Figure::Throughput,
         Figure::P99,
         Figure::Cpu,
-        Figure::PairMemory,
+        Figure::IdleMemory,
     ];
     let words = figures.into_iter().filter_map(|figure| {
         let value = sample.figure(figure)?;

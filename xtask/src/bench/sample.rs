@@ -1,7 +1,9 @@
 //! One measurement as figures in the units of its load.
 
+use evenkeel_bench::Load;
+
 use super::inside::Measurement;
-use super::workload::{Figure, Work};
+use super::workload::{Figure, Work, Workload};
 
 const NANOS_PER_SECOND: f64 = 1e9;
 const NANOS_PER_MICRO: f64 = 1e3;
@@ -12,12 +14,17 @@ const BYTES_PER_MIB: f64 = 1_048_576.0;
 /// One measurement of one peer under one load.
 pub(crate) struct Sample {
     work: Work,
+    load: Load,
     measurement: Measurement,
 }
 
 impl Sample {
-    pub(crate) const fn new(work: Work, measurement: Measurement) -> Self {
-        Self { work, measurement }
+    pub(crate) const fn new(workload: &Workload, measurement: Measurement) -> Self {
+        Self {
+            work: workload.work,
+            load: workload.load,
+            measurement,
+        }
     }
 
     /// None where the load or the peer has no such figure.
@@ -36,7 +43,7 @@ impl Sample {
                 usage.map(|usage| 100.0 * count(usage.cpu_nanos) / count(figures.window_nanos))
             }
             Figure::Resident => usage.map(|usage| count(usage.resident_bytes) / BYTES_PER_MIB),
-            Figure::PairMemory => self.pair_memory(),
+            Figure::IdleMemory => self.idle_memory(),
         }
     }
 
@@ -45,16 +52,20 @@ impl Sample {
         self.measurement.spliced_share
     }
 
-    /// The share of connections that the peer's log has a line for.
+    /// The share of connections, or of exchanges of HTTP, that the peer's log has a line for.
     pub(crate) fn logged_share(&self) -> Option<f64> {
         let lines = self.measurement.log_lines?;
-        Some(count(lines) / count(self.measurement.figures.connections))
+        let due = match self.load {
+            Load::Tcp(_) => self.measurement.figures.connections,
+            Load::Http(_) => self.measurement.figures.exchanges,
+        };
+        Some(count(lines) / count(due))
     }
 
     fn work_units(&self) -> f64 {
         let work = count(self.measurement.figures.work);
         match self.work {
-            Work::Exchanges | Work::Pairs => work,
+            Work::Exchanges | Work::Idle => work,
             Work::Bytes => work / BYTES_PER_GIGABYTE,
         }
     }
@@ -65,13 +76,13 @@ impl Sample {
         match self.work {
             Work::Exchanges => Some(nanos / NANOS_PER_MICRO / self.work_units()),
             Work::Bytes => Some(nanos / NANOS_PER_MILLI / self.work_units()),
-            Work::Pairs => None,
+            Work::Idle => None,
         }
     }
 
-    fn pair_memory(&self) -> Option<f64> {
+    fn idle_memory(&self) -> Option<f64> {
         let growth = count(self.measurement.figures.usage?.resident_growth_bytes);
-        (self.work == Work::Pairs).then(|| growth / self.work_units())
+        (self.work == Work::Idle).then(|| growth / self.work_units())
     }
 }
 

@@ -1,13 +1,9 @@
 //! The bench of the TCP path: its loads, and what evenkeel promises on each.
 
-use anyhow::Result;
-use evenkeel_bench::Load;
+use evenkeel_bench::{Load, TcpLoad};
 
-use super::inside::Probe;
-use super::options::Options;
 use super::peer::{Peer, Rival};
-use super::workload::{Figure, Over, Target, Work, Workload};
-use super::{calls, machine, report, rounds};
+use super::workload::{Figure, Target, Work, Workload};
 
 /// Every peer, and the connection without any.
 pub(crate) const PEERS: &[Peer] = &[
@@ -22,7 +18,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "ping-pong-64",
         title: "64 bytes there and back, on 64 connections",
-        load: Load::PingPong,
+        load: Load::Tcp(TcpLoad::PingPong),
         connections: 64,
         work: Work::Exchanges,
         targets: &[
@@ -34,7 +30,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "ping-pong-512",
         title: "64 bytes there and back, on 512 connections",
-        load: Load::PingPong,
+        load: Load::Tcp(TcpLoad::PingPong),
         connections: 512,
         work: Work::Exchanges,
         targets: &[
@@ -46,7 +42,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "connect",
         title: "connect, 64 bytes there and back, close; 64 at once",
-        load: Load::Connect,
+        load: Load::Tcp(TcpLoad::Connect),
         connections: 64,
         work: Work::Exchanges,
         targets: &[
@@ -58,7 +54,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "bulk-1",
         title: "a stream to the client, on 1 connection",
-        load: Load::Bulk,
+        load: Load::Tcp(TcpLoad::Bulk),
         connections: 1,
         work: Work::Bytes,
         targets: &[cpu_over_haproxy(0.30), CPU_BELOW_NGINX],
@@ -66,7 +62,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "bulk-16",
         title: "streams to the clients, on 16 connections",
-        load: Load::Bulk,
+        load: Load::Tcp(TcpLoad::Bulk),
         connections: 16,
         work: Work::Bytes,
         targets: &[cpu_over_haproxy(0.25), CPU_BELOW_NGINX],
@@ -74,45 +70,17 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "idle",
         title: "4,000 connections that do nothing after one exchange",
-        load: Load::Idle,
+        load: Load::Tcp(TcpLoad::Idle),
         connections: 4000,
-        work: Work::Pairs,
-        targets: &[Target {
-            figure: Figure::PairMemory,
-            over: Over::Nothing,
-            at_most: 1024.0,
-        }],
+        work: Work::Idle,
+        targets: &[Target::own(Figure::IdleMemory, 1024.0)],
     },
 ];
 
-const CPU_BELOW_NGINX: Target = Target {
-    figure: Figure::Cpu,
-    over: Over::Rival(Rival::Nginx),
-    at_most: 1.0,
-};
+const CPU_BELOW_NGINX: Target = Target::over(Rival::Nginx, Figure::Cpu, 1.0);
 
-const P99_NOT_ABOVE_HAPROXY: Target = Target {
-    figure: Figure::P99,
-    over: Over::Rival(Rival::Haproxy),
-    at_most: 1.0,
-};
+const P99_NOT_ABOVE_HAPROXY: Target = Target::over(Rival::Haproxy, Figure::P99, 1.0);
 
 const fn cpu_over_haproxy(at_most: f64) -> Target {
-    Target {
-        figure: Figure::Cpu,
-        over: Over::Rival(Rival::Haproxy),
-        at_most,
-    }
-}
-
-/// Measures, and reports as the options say.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let options = Options::parse(arguments, WORKLOADS, PEERS)?;
-    let programs = machine::prepare(&options)?;
-    eprint!("{}", machine::describe(&options, &programs));
-    if options.probe == Probe::SystemCalls {
-        return calls::run(&options, &programs);
-    }
-    let results = rounds::run(&options, &programs)?;
-    report::publish(&options, &results)
+    Target::over(Rival::Haproxy, Figure::Cpu, at_most)
 }

@@ -23,8 +23,8 @@ pub(crate) enum Work {
     Exchanges,
     /// Bytes: GB a second (10^9 bytes), each GB some milliseconds of CPU.
     Bytes,
-    /// Idle pairs of connections, each some bytes of memory.
-    Pairs,
+    /// Idle connections, each some bytes of memory.
+    Idle,
 }
 
 /// A figure of one measurement.
@@ -42,8 +42,8 @@ pub(crate) enum Figure {
     Busy,
     /// Resident memory of the proxy at the end, in MiB.
     Resident,
-    /// Resident memory that an idle pair adds, in bytes.
-    PairMemory,
+    /// Resident memory that an idle connection adds (and what it holds to an endpoint), in bytes.
+    IdleMemory,
 }
 
 /// The smaller the better, for all figures but one.
@@ -61,12 +61,17 @@ impl Figure {
         Self::Cpu,
         Self::Busy,
         Self::Resident,
-        Self::PairMemory,
+        Self::IdleMemory,
     ];
 
     /// Those that are compared round by round.
-    pub(crate) const COMPARED: [Self; 4] =
-        [Self::Throughput, Self::Cpu, Self::P99, Self::PairMemory];
+    pub(crate) const COMPARED: [Self; 5] = [
+        Self::Throughput,
+        Self::Cpu,
+        Self::P50,
+        Self::P99,
+        Self::IdleMemory,
+    ];
 
     pub(crate) const fn better(self) -> Better {
         match self {
@@ -80,14 +85,14 @@ impl Figure {
         match (self, work) {
             (Self::Throughput, Work::Bytes) => "GB/s",
             (Self::Throughput, Work::Exchanges) => "ops/s",
-            (Self::Throughput, Work::Pairs) => "opened/s",
+            (Self::Throughput, Work::Idle) => "opened/s",
             (Self::P50, _) => "p50 µs",
             (Self::P99, _) => "p99 µs",
             (Self::Cpu, Work::Bytes) => "CPU ms/GB",
             (Self::Cpu, _) => "CPU µs/op",
             (Self::Busy, _) => "core %",
             (Self::Resident, _) => "RSS MiB",
-            (Self::PairMemory, _) => "B/pair",
+            (Self::IdleMemory, _) => "B/idle",
         }
     }
 
@@ -102,7 +107,7 @@ impl Figure {
             (Self::Cpu, _) => "cpu_micros_per_operation",
             (Self::Busy, _) => "core_percent",
             (Self::Resident, _) => "resident_mib",
-            (Self::PairMemory, _) => "bytes_per_idle_pair",
+            (Self::IdleMemory, _) => "bytes_per_idle_connection",
         }
     }
 
@@ -115,7 +120,7 @@ impl Figure {
             Self::Cpu => "cpu_ratio",
             Self::Busy => "busy_ratio",
             Self::Resident => "resident_ratio",
-            Self::PairMemory => "memory_ratio",
+            Self::IdleMemory => "memory_ratio",
         }
     }
 
@@ -123,12 +128,12 @@ impl Figure {
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
-            Self::P50 => "median latency",
+            Self::P50 => "p50",
             Self::P99 => "p99",
             Self::Cpu => "CPU",
             Self::Busy => "core use",
             Self::Resident => "memory",
-            Self::PairMemory => "bytes a pair",
+            Self::IdleMemory => "idle memory",
         }
     }
 }
@@ -139,6 +144,26 @@ pub(crate) struct Target {
     pub(crate) figure: Figure,
     pub(crate) over: Over,
     pub(crate) at_most: f64,
+}
+
+impl Target {
+    /// A share of what a rival needs, in the same round.
+    pub(crate) const fn over(rival: Rival, figure: Figure, at_most: f64) -> Self {
+        Self {
+            figure,
+            over: Over::Rival(rival),
+            at_most,
+        }
+    }
+
+    /// A figure of its own.
+    pub(crate) const fn own(figure: Figure, at_most: f64) -> Self {
+        Self {
+            figure,
+            over: Over::Nothing,
+            at_most,
+        }
+    }
 }
 
 /// What the figure is divided by.

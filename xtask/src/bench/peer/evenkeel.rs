@@ -5,7 +5,16 @@ use rustix::process::Signal;
 
 use super::{Launch, Setting, config_file, pinned};
 
-pub(super) fn launch(setting: &Setting<'_>) -> Launch {
+pub(super) fn tcp(setting: &Setting<'_>) -> Launch {
+    launch(setting, "")
+}
+
+pub(super) fn http(setting: &Setting<'_>) -> Launch {
+    launch(setting, "protocol = \"http\"\n")
+}
+
+/// `protocol` is a line of the listener.
+fn launch(setting: &Setting<'_>, protocol: &str) -> Launch {
     let access_log = setting.file("access.log");
     let endpoints: Vec<String> = setting
         .endpoints
@@ -26,7 +35,7 @@ access = {access_log:?}
 [listener.bench]
 bind = "{}"
 to = "bench"
-max_connections = 100000
+{protocol}max_connections = 100000
 
 [cluster.bench]
 endpoints = [{}]
@@ -37,7 +46,7 @@ health = {{ check = "tcp", every = "1s", rise = 1 }}
         setting.listen,
         endpoints.join(", "),
     );
-    let mut command = pinned(setting.evenkeel);
+    let mut command = pinned(&setting.programs.evenkeel);
     command.arg("run").arg(config_file(setting));
     Launch {
         config,

@@ -1,20 +1,23 @@
-//! HAProxy, at its defaults or with `option splice-auto`.
+//! HAProxy: at its defaults, with `option splice-auto`, or with larger buffers.
 //!
 //! It logs to its standard output, a file, which costs it least: 51 µs of CPU for each short connection, against 54 with a
 //! syslog daemon on a Unix socket, which has to be woken (medians of six alternating runs on the machine of docs/performance.md).
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
-use super::{Launch, STANDARD_OUTPUT, Setting, config_file, pinned};
+use super::{Buffers, Launch, STANDARD_OUTPUT, Setting, config_file, pinned};
 
 /// How long it may take to answer on its statistics socket.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// The socket on which it can be asked.
+const STATISTICS: &str = "statistics.sock";
 
 /// Bytes sent by splice; 2.6 has a slip of the pen in its name.
 const SPLICED: &[&str] = &["TotalSplicedBytesOut", "TotalSplicdedBytesOut"];
@@ -26,28 +29,46 @@ pub(super) enum Splicing {
     Auto,
 }
 
-pub(super) fn launch(setting: &Setting<'_>, splicing: Splicing) -> Launch {
-    let statistics = setting.file("statistics.sock");
-    let mut command = pinned("haproxy");
-    command.arg("-db").arg("-f").arg(config_file(setting));
-    Launch {
-        config: config(setting, &statistics, splicing),
-        command,
-        access_log: setting.file(STANDARD_OUTPUT),
-        processes: 1,
-        end: Signal::USR1,
-        statistics: (splicing == Splicing::Auto).then_some(statistics),
-    }
-}
-
-fn config(setting: &Setting<'_>, statistics: &Path, splicing: Splicing) -> String {
+pub(super) fn tcp(setting: &Setting<'_>, splicing: Splicing) -> Launch {
+    let statistics = (splicing == Splicing::Auto).then(|| setting.file(STATISTICS));
     let splicing = match splicing {
         Splicing::Default => "",
         Splicing::Auto => "  option splice-auto\n",
     };
+    let defaults = format!("  mode tcp\n  option tcplog\n{splicing}");
+    let config = config(setting, "", &defaults, "");
+    launch(setting, config, statistics)
+}
+
+/// It keeps connections to endpoints by itself. Its probe is evenkeel's.
+pub(super) fn http(setting: &Setting<'_>, buffers: Buffers) -> Launch {
+    let global = match buffers {
+        Buffers::Default => "",
+        Buffers::Large => "  tune.bufsize 65536\n",
+    };
+    let defaults = "  mode http\n  option httplog\n  option forwardfor\n";
+    let config = config(setting, global, defaults, " check inter 1s rise 1");
+    launch(setting, config, None)
+}
+
+fn launch(setting: &Setting<'_>, config: String, statistics: Option<PathBuf>) -> Launch {
+    let mut command = pinned("haproxy");
+    command.arg("-db").arg("-f").arg(config_file(setting));
+    Launch {
+        config,
+        command,
+        access_log: setting.file(STANDARD_OUTPUT),
+        processes: 1,
+        end: Signal::USR1,
+        statistics,
+    }
+}
+
+/// `global` and `defaults` are lines of those sections; `probe` is said of each endpoint.
+fn config(setting: &Setting<'_>, global: &str, defaults: &str, probe: &str) -> String {
     let endpoints: String = (1..)
         .zip(setting.endpoints)
-        .map(|(number, endpoint)| format!("  server endpoint{number} {endpoint}\n"))
+        .map(|(number, endpoint)| format!("  server endpoint{number} {endpoint}{probe}\n"))
         .collect();
     format!(
         "global
@@ -55,18 +76,16 @@ fn config(setting: &Setting<'_>, statistics: &Path, splicing: Splicing) -> Strin
   maxconn 6000
   log stdout format raw local0
   stats socket {statistics}
-defaults
-  mode tcp
+{global}defaults
   log global
-  option tcplog
-{splicing}  timeout connect 2s
+{defaults}  timeout connect 2s
   timeout client 1h
   timeout server 1h
 listen bench
   bind {listen}
   balance roundrobin
 {endpoints}",
-        statistics = statistics.display(),
+        statistics = setting.file(STATISTICS).display(),
         listen = setting.listen,
     )
 }

@@ -1,20 +1,23 @@
 //! Who is measured: evenkeel and its peers, each with one worker, two endpoints in turn, and a line in a log for every
-//! connection.
+//! connection or, with HTTP, for every exchange.
 
+pub(crate) mod caddy;
 mod evenkeel;
 mod haproxy;
 pub(crate) mod nginx;
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use evenkeel_bench::Load;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use super::inside::Programs;
 use super::process::{self, Process, wait_until};
 
 /// The core of the proxy and of nothing else.
@@ -37,25 +40,33 @@ pub(crate) enum Peer {
     Evenkeel,
     /// At its defaults.
     Haproxy,
-    /// With `option splice-auto`.
+    /// With `option splice-auto`; TCP alone.
     HaproxySplice,
-    /// Its stream module.
+    /// With larger buffers; HTTP alone.
+    HaproxyTuned,
+    /// At its defaults.
     Nginx,
+    /// With larger buffers; HTTP alone.
+    NginxTuned,
+    /// HTTP alone.
+    Caddy,
 }
 
 /// Whom evenkeel is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rival {
     Haproxy,
+    HaproxyTuned,
     Nginx,
 }
 
 impl Rival {
-    /// The ways it is run; the better one counts.
+    /// The ways it is run; of those that the bench has, the better one counts.
     pub(crate) const fn variants(self) -> &'static [Peer] {
         match self {
             Self::Haproxy => &[Peer::Haproxy, Peer::HaproxySplice],
-            Self::Nginx => &[Peer::Nginx],
+            Self::HaproxyTuned => &[Peer::HaproxyTuned],
+            Self::Nginx => &[Peer::Nginx, Peer::NginxTuned],
         }
     }
 }
@@ -67,32 +78,60 @@ impl Peer {
             Self::Evenkeel => "evenkeel",
             Self::Haproxy => "haproxy",
             Self::HaproxySplice => "haproxy-splice",
+            Self::HaproxyTuned => "haproxy-tuned",
             Self::Nginx => "nginx",
+            Self::NginxTuned => "nginx-tuned",
+            Self::Caddy => "caddy",
         }
     }
 
     /// Starts it; none for the connection without a proxy.
     pub(crate) fn start(self, setting: &Setting<'_>) -> Result<Option<Proxy>> {
-        let launch = match self {
-            Self::Direct => return Ok(None),
-            Self::Evenkeel => evenkeel::launch(setting),
-            Self::Haproxy => haproxy::launch(setting, haproxy::Splicing::Default),
-            Self::HaproxySplice => haproxy::launch(setting, haproxy::Splicing::Auto),
-            Self::Nginx => nginx::launch(setting),
+        if self == Self::Direct {
+            return Ok(None);
+        }
+        let launch = match setting.load {
+            Load::Tcp(_) => self.tcp(setting),
+            Load::Http(_) => self.http(setting),
         };
-        let proxy = launch.start(setting);
+        let proxy = launch.and_then(|launch| launch.start(setting));
         proxy
             .with_context(|| format!("cannot run {}", self.name()))
             .map(Some)
+    }
+
+    fn tcp(self, setting: &Setting<'_>) -> Result<Launch> {
+        Ok(match self {
+            Self::Evenkeel => evenkeel::tcp(setting),
+            Self::Haproxy => haproxy::tcp(setting, haproxy::Splicing::Default),
+            Self::HaproxySplice => haproxy::tcp(setting, haproxy::Splicing::Auto),
+            Self::Nginx => nginx::tcp(setting),
+            Self::Direct | Self::HaproxyTuned | Self::NginxTuned | Self::Caddy => {
+                bail!("it has no part in the bench of TCP")
+            }
+        })
+    }
+
+    fn http(self, setting: &Setting<'_>) -> Result<Launch> {
+        Ok(match self {
+            Self::Evenkeel => evenkeel::http(setting),
+            Self::Haproxy => haproxy::http(setting, Buffers::Default),
+            Self::HaproxyTuned => haproxy::http(setting, Buffers::Large),
+            Self::Nginx => nginx::http(setting, Buffers::Default),
+            Self::NginxTuned => nginx::http(setting, Buffers::Large),
+            Self::Caddy => caddy::http(setting)?,
+            Self::Direct | Self::HaproxySplice => bail!("it has no part in the bench of HTTP"),
+        })
     }
 }
 
 /// Where a peer is to listen, where its endpoints are, and where it may leave files.
 pub(crate) struct Setting<'a> {
-    pub(crate) evenkeel: &'a Path,
+    pub(crate) programs: &'a Programs,
+    pub(crate) load: Load,
     pub(crate) listen: SocketAddr,
     pub(crate) endpoints: &'a [SocketAddr],
-    pub(crate) folder: &'a Path,
+    pub(crate) folder: &'a std::path::Path,
 }
 
 impl Setting<'_> {
@@ -101,11 +140,19 @@ impl Setting<'_> {
     }
 }
 
+/// The buffers of a peer that can be given others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Buffers {
+    Default,
+    /// Such that a body of 16 KiB fits into one.
+    Large,
+}
+
 /// How a peer is started and ended.
 struct Launch {
     config: String,
     command: Command,
-    /// Where its lines for connections go.
+    /// Where its lines for connections or exchanges go.
     access_log: PathBuf,
     /// Processes it consists of.
     processes: usize,

@@ -1,4 +1,4 @@
-//! The bytes of a bulk stream: which byte stands where is known, so that lost, doubled and swapped ones are noticed.
+//! The bytes of streams and of bodies: which byte stands where is known, so that lost, doubled and swapped ones are noticed.
 //!
 //! Comparing every byte would cost the receiver as much as receiving. The ends of every piece that is read are compared; since
 //! the period is a prime number, a piece that is missing or comes twice shifts all that follows.
@@ -9,18 +9,18 @@ use anyhow::{Result, bail};
 const PERIOD: usize = 65_521;
 
 /// The longest piece that is sent at once.
-pub(super) const PIECE_MAX: usize = 256 * 1024;
+pub(crate) const PIECE_MAX: usize = 256 * 1024;
 
 /// Bytes compared at either end of a piece.
 const COMPARED: usize = 64;
 
 /// The stream's bytes, as far as one piece from any place needs them.
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     bytes: Vec<u8>,
 }
 
 impl Pattern {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let period: Vec<u8> = (0..PERIOD).map(byte).collect();
         Self {
             bytes: period
@@ -33,13 +33,13 @@ impl Pattern {
     }
 
     /// The piece that begins at this place of the stream.
-    pub(super) fn piece(&self, place: u64) -> &[u8] {
+    pub(crate) fn piece(&self, place: u64) -> &[u8] {
         let start = start(place);
         &self.bytes[start..start + PIECE_MAX]
     }
 
     /// Checks the ends of a piece that was read at this place.
-    pub(super) fn check(&self, place: u64, piece: &[u8]) -> Result<()> {
+    pub(crate) fn check(&self, place: u64, piece: &[u8]) -> Result<()> {
         let expected = &self.piece(place)[..piece.len()];
         let first = piece.len().min(COMPARED);
         let last = piece.len() - first;
