@@ -20,8 +20,9 @@ const RESERVE: u64 = 3 * CONNECTIONS_MAX as u64;
 /// The most descriptors that probes have at one time; with fewer endpoints, one for each.
 const PROBES_MAX: usize = OPEN_MAX + LATE_MAX;
 
-/// What a worker takes: an epoll instance, a mailbox, and the session that it accepts while another one accepts the last.
-const PER_WORKER: u64 = 4;
+/// What a worker of each layer takes: an epoll instance, a mailbox, and the session that it accepts while another one accepts the
+/// last; on the application layer also an asynchronous runtime.
+const PER_WORKER: u64 = 4 + 8;
 
 const PER_SESSION: u64 = 2;
 
@@ -124,11 +125,11 @@ mod tests {
                 PER_SESSION * capacity.sessions_max + PER_PIPE * capacity.pipes_max as u64;
             assert!(capacity.sessions_max >= 1);
             assert!(
-                free < 12 || promised + 2 * PER_WORKER <= free,
+                free < 48 || promised + 2 * PER_WORKER <= free,
                 "{free} free"
             );
             assert!(
-                free < 112 || promised + 2 * PER_WORKER + RESERVE <= free,
+                free < 240 || promised + 2 * PER_WORKER + RESERVE <= free,
                 "{free} free"
             );
         }

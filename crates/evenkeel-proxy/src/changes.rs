@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::{
     AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, ProcessSettings,
-    Settings,
+    Protocol, Settings,
 };
 
 /// What a reload changes, and what it leaves for a restart.
@@ -263,8 +263,20 @@ fn listener_keys(before: &ListenerSettings, after: &ListenerSettings) -> Vec<Str
         ("failure_reply", before.failure_reply != after.failure_reply),
         ("empty_reply", before.empty_reply != after.empty_reply),
     ]);
+    changed.extend(protocol_keys(&before.protocol, &after.protocol));
     changed.extend(timeout_keys(&before.timeouts, &after.timeouts));
     changed
+}
+
+fn protocol_keys(before: &Protocol, after: &Protocol) -> Vec<String> {
+    let (Protocol::Http(before), Protocol::Http(after)) = (before, after) else {
+        return keys([("protocol", before != after)]);
+    };
+    keys([
+        ("routes", before.routes != after.routes),
+        ("timeouts", before.timeouts != after.timeouts),
+        ("limits", before.limits != after.limits),
+    ])
 }
 
 fn timeout_keys(before: &ListenerTimeouts, after: &ListenerTimeouts) -> Vec<String> {

@@ -5,6 +5,7 @@
 //! an accepted socket over to it. How a session is run is not known here.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,6 +14,7 @@ use evenkeel_reactor::{Mail, Origin, Stream};
 
 use crate::limit::Bell;
 use crate::listener::Counted;
+use crate::settings::Layer;
 use crate::worker::{Instruction, WorkerMailbox};
 
 /// A worker hands over when it has more than the least loaded one's sessions and this part of them: exact for few, and
@@ -22,7 +24,7 @@ const TOLERATED_PART: usize = 8;
 /// Unread mail of a worker beyond which nobody hands a session over to it: it is behind already.
 const UNREAD_MAX: usize = 1024;
 
-/// All workers of a process.
+/// All workers of a process: first those of the transport layer, then as many of the application layer.
 pub(crate) struct Crew {
     members: Box<[Member]>,
 }
@@ -58,7 +60,7 @@ impl Drop for Place {
 }
 
 impl Crew {
-    /// So many workers, with nothing to do yet.
+    /// So many workers of each layer, with nothing to do yet.
     pub(crate) fn of(workers: usize) -> io::Result<Arc<Self>> {
         let member = |_| {
             Ok(Member {
@@ -66,8 +68,26 @@ impl Crew {
                 mailbox: WorkerMailbox::new()?,
             })
         };
-        let members = (0..workers).map(member).collect::<io::Result<_>>()?;
+        let members = (0..2 * workers).map(member).collect::<io::Result<_>>()?;
         Ok(Arc::new(Self { members }))
+    }
+
+    /// The workers of a layer.
+    pub(crate) const fn of_layer(&self, layer: Layer) -> Range<usize> {
+        let half = self.members.len() / 2;
+        match layer {
+            Layer::Transport => 0..half,
+            Layer::Application => half..self.members.len(),
+        }
+    }
+
+    /// The layer of a worker.
+    pub(crate) const fn layer_of(&self, worker: usize) -> Layer {
+        if worker < self.members.len() / 2 {
+            Layer::Transport
+        } else {
+            Layer::Application
+        }
     }
 
     /// How to reach a worker.
@@ -90,11 +110,11 @@ impl Crew {
         }
     }
 
-    fn least_loaded(&self) -> usize {
-        let workers = 0..self.members.len();
-        workers
+    fn least_loaded(&self, peers: Range<usize>) -> usize {
+        let first = peers.start;
+        peers
             .min_by_key(|worker| self.sessions(*worker))
-            .unwrap_or(0)
+            .unwrap_or(first)
     }
 }
 
@@ -122,14 +142,17 @@ impl Bell for WorkerBell {
 pub(crate) struct Membership {
     crew: Arc<Crew>,
     worker: usize,
-    /// The least loaded worker when it was last looked for.
+    /// Itself and the others of its layer: nobody else can serve what it accepts.
+    peers: Range<usize>,
+    /// The least loaded of them when it was last looked for.
     least: usize,
     looked_at: Option<Time>,
 }
 
 impl Membership {
-    pub(crate) const fn new(crew: Arc<Crew>, worker: usize) -> Self {
+    pub(crate) fn new(crew: Arc<Crew>, worker: usize) -> Self {
         Self {
+            peers: crew.of_layer(crew.layer_of(worker)),
             crew,
             worker,
             least: worker,
@@ -171,12 +194,12 @@ impl Membership {
     /// Who should take the next session instead. All workers are looked at once a turn, not for each connection: their counts
     /// lie in their processors' caches.
     fn relief(&mut self, now: Time) -> Option<usize> {
-        if self.crew.members.len() == 1 {
+        if self.peers.len() == 1 {
             return None;
         }
         if self.looked_at != Some(now) {
             self.looked_at = Some(now);
-            self.least = self.crew.least_loaded();
+            self.least = self.crew.least_loaded(self.peers.clone());
         }
         let (own, least) = (
             self.crew.sessions(self.worker),
@@ -217,7 +240,7 @@ mod tests {
         let crew = Crew::of(2).unwrap();
         let place = crew.place_on(1);
         assert_eq!((crew.sessions(0), crew.sessions(1)), (0, 1));
-        assert_eq!(crew.least_loaded(), 0);
+        assert_eq!(crew.least_loaded(0..2), 0);
         drop(place);
         assert_eq!(crew.sessions(1), 0);
     }

@@ -8,9 +8,15 @@ mod changes;
 pub mod control;
 mod crew;
 pub mod discovery;
+mod entrance;
 mod handover;
 mod host_pattern;
 mod kernel;
+#[expect(
+    dead_code,
+    reason = "most of it is for the session of HTTP, which is to come"
+)]
+mod layer7;
 mod limit;
 mod listener;
 mod names;
@@ -29,6 +35,7 @@ pub mod telemetry;
 mod tier;
 mod upstream;
 mod worker;
+mod workers;
 
 pub use changes::{Change, Changes, Deferred};
 pub use evenkeel_reactor::{

@@ -29,7 +29,7 @@ use crate::kernel;
 use crate::limit::Limit;
 use crate::pauses::{PauseCause, Pauses};
 use crate::route::Route;
-use crate::settings::ListenerSettings;
+use crate::settings::{Layer, ListenerSettings};
 use crate::start_error::StartError;
 
 /// A listener as one reload left it, shared by all workers and by the sessions that were accepted under it.
@@ -101,10 +101,16 @@ impl ListenerState {
         })
     }
 
+    /// Whose workers serve it.
+    pub(crate) fn layer(&self) -> Layer {
+        self.settings.protocol.layer()
+    }
+
     /// The address that it holds.
     pub(crate) fn held(&self) -> Held {
         Held {
             name: Arc::clone(&self.settings.name),
+            layer: Some(self.layer()),
             asked_for: self.settings.bind.clone(),
             address: self.address.clone(),
         }

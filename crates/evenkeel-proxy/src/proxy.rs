@@ -3,37 +3,32 @@
 //! It owns the worker threads and what they share. What a session does is in [`session`](crate::session); the control plane
 //! (signals, the control socket) calls the methods here and is not known.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwap;
 use evenkeel_core::units::{Address, EndpointId, Time};
 use evenkeel_core::{Cluster, Explanation, KeptCluster, Request, Tried};
-use evenkeel_reactor::{
-    Clock, Listener, Mail, Origin, PipeBudget, Pipes, SpliceCounts, Worker, can_splice,
-};
-use parking_lot::Mutex;
+use evenkeel_reactor::{Clock, Mail, Origin, PipeBudget, can_splice};
 
 use crate::SessionSink;
 use crate::capacity::Capacity;
-use crate::crew::{Crew, Membership};
+use crate::crew::Crew;
 use crate::discovery::Directory;
 use crate::kernel;
-use crate::listener::{Bound, Inheritance, ListenerState, open_all};
+use crate::listener::{Inheritance, ListenerState, open_all};
 use crate::names::{compositions, tell_what_is_left_out};
 use crate::pauses::PauseStatus;
 use crate::present::Present;
-use crate::pulse::{Pulse, WorkerPulse};
+use crate::pulse::WorkerPulse;
 use crate::route::Route;
 use crate::settings::{
-    ListenerSettings, OnDown, ProbeSettings, ProxyVersion, RouteSettings, Settings,
+    Layer, ListenerSettings, OnDown, ProbeSettings, ProxyVersion, RouteSettings, Settings,
 };
 use crate::start_error::StartError;
 use crate::tier::{BalanceTier, Placement};
-use crate::upstream::SessionIndex;
-use crate::worker::{GrantPost, Instruction, SessionHandler, Shared, time_of};
+use crate::worker::{Instruction, time_of};
+use crate::workers::WorkerHandle;
 
 /// A listener, as seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,27 +111,9 @@ pub(crate) struct ProbedCluster {
     pub(crate) header: Option<ProxyVersion>,
 }
 
-struct WorkerHandle {
-    index: Arc<SessionIndex>,
-    spliced: Arc<SpliceCounts>,
-    pulse: Arc<Pulse>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl WorkerHandle {
-    fn pulse(&self, now: Time) -> WorkerPulse {
-        let thread = self.thread.lock();
-        if thread.as_ref().is_none_or(JoinHandle::is_finished) {
-            WorkerPulse::Ended
-        } else {
-            self.pulse.read(now)
-        }
-    }
-}
-
 /// A running proxy. Dropping it closes it and waits for its threads.
 pub struct Proxy {
-    clock: Clock,
+    pub(crate) clock: Clock,
     pub(crate) present: ArcSwap<Present>,
     /// What names lead to.
     pub(crate) directory: Arc<Directory>,
@@ -148,11 +125,11 @@ pub struct Proxy {
     /// Once another process serves.
     pub(crate) handed_over: AtomicBool,
     /// Set once the workers may begin.
-    opened: Arc<OnceLock<()>>,
+    pub(crate) opened: Arc<OnceLock<()>>,
     pub(crate) capacity: Arc<Capacity>,
-    pipes: Arc<PipeBudget>,
+    pub(crate) pipes: Arc<PipeBudget>,
     pub(crate) crew: Arc<Crew>,
-    workers: Vec<WorkerHandle>,
+    pub(crate) workers: Vec<WorkerHandle>,
 }
 
 impl Proxy {
@@ -323,9 +300,10 @@ impl Proxy {
             .sum()
     }
 
-    /// The sessions of each worker now.
-    pub fn worker_sessions(&self) -> Vec<usize> {
-        (0..self.workers.len())
+    /// The sessions of each worker of a layer now.
+    pub fn worker_sessions(&self, layer: Layer) -> Vec<usize> {
+        self.crew
+            .of_layer(layer)
             .map(|worker| self.crew.sessions(worker))
             .collect()
     }
@@ -343,10 +321,10 @@ impl Proxy {
         }
     }
 
-    /// How each worker is, by its answer to [`Proxy::ask_workers`].
-    pub fn worker_pulses(&self) -> Vec<WorkerPulse> {
+    /// How each worker of a layer is, by its answer to [`Proxy::ask_workers`].
+    pub fn worker_pulses(&self, layer: Layer) -> Vec<WorkerPulse> {
         let now = self.now();
-        self.workers
+        self.workers[self.crew.of_layer(layer)]
             .iter()
             .map(|worker| worker.pulse(now))
             .collect()
@@ -359,11 +337,15 @@ impl Proxy {
             pipes_max: self.pipes.pipes_max(),
             ..SpliceStatus::default()
         };
-        self.workers.iter().fold(none, |sum, worker| SpliceStatus {
-            bytes: sum.bytes + worker.spliced.bytes(),
-            over_budget: sum.over_budget + worker.spliced.over_budget(),
-            refused: sum.refused + worker.spliced.refused(),
-            smaller: sum.smaller + worker.spliced.smaller(),
+        let counts = self
+            .workers
+            .iter()
+            .filter_map(|worker| worker.spliced.as_ref());
+        counts.fold(none, |sum, spliced| SpliceStatus {
+            bytes: sum.bytes + spliced.bytes(),
+            over_budget: sum.over_budget + spliced.over_budget(),
+            refused: sum.refused + spliced.refused(),
+            smaller: sum.smaller + spliced.smaller(),
             ..sum
         })
     }
@@ -448,64 +430,9 @@ impl Proxy {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// How many there are.
+    /// How many there are, of both layers.
     pub(crate) const fn workers(&self) -> usize {
         self.workers.len()
-    }
-
-    fn start_workers(
-        &mut self,
-        bound: Vec<Bound>,
-        count: usize,
-        sink: &Arc<dyn SessionSink>,
-    ) -> Result<(), StartError> {
-        for (number, sockets) in by_worker(bound, count).into_iter().enumerate() {
-            let worker = self.start_worker(number, sockets, sink);
-            // Dropping the proxy closes the workers before it.
-            self.workers
-                .push(worker.map_err(|source| StartError::Worker { number, source })?);
-        }
-        Ok(())
-    }
-
-    fn start_worker(
-        &self,
-        number: usize,
-        sockets: Vec<(u32, Listener)>,
-        sink: &Arc<dyn SessionSink>,
-    ) -> io::Result<WorkerHandle> {
-        let mailbox = self.crew.mailbox(number).clone();
-        let pipes = Pipes::new(Arc::clone(&self.pipes));
-        let spliced = pipes.counts();
-        let index = Arc::new(SessionIndex::default());
-        let pulse = Arc::new(Pulse::default());
-        let shared = Shared {
-            sink: Arc::clone(sink),
-            waiter: Arc::new(GrantPost(mailbox.clone())),
-            index: Arc::clone(&index),
-            random: fastrand::Rng::new(),
-            pulse: Arc::clone(&pulse),
-        };
-        let membership = Membership::new(Arc::clone(&self.crew), number);
-        let listeners = &self.present.load().listeners;
-        let handler = SessionHandler::new(listeners, shared, membership);
-        let mut worker = Worker::new(handler, mailbox, self.clock, pipes)?;
-        for (listener, socket) in sockets {
-            worker.listen(listener, socket)?;
-        }
-        let opened = Arc::clone(&self.opened);
-        let thread = thread::Builder::new()
-            .name(format!("ek-worker-{number}"))
-            .spawn(move || {
-                opened.wait();
-                run(number, worker);
-            })?;
-        Ok(WorkerHandle {
-            index,
-            spliced,
-            pulse,
-            thread: Mutex::new(Some(thread)),
-        })
     }
 
     pub(crate) fn instruct_all(&self, instruction: impl Fn() -> Instruction) {
@@ -541,18 +468,6 @@ fn pipe_budget(pipes_max: usize) -> Arc<PipeBudget> {
     PipeBudget::new(pipes_max)
 }
 
-/// Each worker's sockets, with their listeners' numbers. A listener with a single socket has it on a worker that depends on its
-/// number, so that several do not all burden the first one.
-fn by_worker(bound: Vec<Bound>, workers: usize) -> Vec<Vec<(u32, Listener)>> {
-    let mut by_worker: Vec<_> = (0..workers).map(|_| Vec::new()).collect();
-    for (number, bound) in (0_u32..).zip(bound) {
-        for (place, socket) in (number as usize..).zip(bound.sockets) {
-            by_worker[place % workers].push((number, socket));
-        }
-    }
-    by_worker
-}
-
 /// Where each listener's sessions go.
 ///
 /// # Errors
@@ -564,10 +479,4 @@ pub(crate) fn routes(
 ) -> Result<Vec<Route>, StartError> {
     let route = |listener| Route::of(listener, tiers);
     listeners.iter().map(route).collect()
-}
-
-fn run(number: usize, worker: Worker<SessionHandler>) {
-    if let Err(error) = worker.run() {
-        tracing::error!(worker = number, %error, "a worker cannot wait for events and has ended");
-    }
 }

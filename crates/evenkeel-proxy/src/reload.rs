@@ -86,7 +86,8 @@ impl Proxy {
         let routes = routes(&settings.listeners, &tiers)?;
         let held = before.listeners.iter().map(|listener| listener.held());
         let sources = sources(held, &settings.listeners);
-        let bound = bind_all(to_bind(&settings.listeners, &sources), self.workers())?;
+        let workers = before.settings.process.workers;
+        let bound = bind_all(to_bind(&settings.listeners, &sources), workers)?;
         // Nothing fails from here on.
         self.capacity.set_max(settings.process.max_connections);
         tell_what_is_left_out(&before.compositions, &compositions);
@@ -163,9 +164,14 @@ impl Proxy {
         }
         let (sender, done) = sync_channel(self.workers());
         for worker in 0..self.workers() {
+            let layer = self.crew.layer_of(worker);
+            let opened = opened
+                .iter_mut()
+                .filter(|opened| opened.listener.layer() == layer);
+            let changed = changed.iter().filter(|changed| changed.layer() == layer);
             let instruction = Instruction::Relisten(Box::new(Relisten {
-                opened: opened.iter_mut().filter_map(Opened::for_a_worker).collect(),
-                changed: changed.clone(),
+                opened: opened.filter_map(Opened::for_a_worker).collect(),
+                changed: changed.cloned().collect(),
                 closed: closed.clone(),
                 done: SyncSender::clone(&sender),
             }));

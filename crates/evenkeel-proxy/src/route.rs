@@ -9,7 +9,7 @@ use std::sync::Arc;
 use evenkeel_reactor::Origin;
 
 use crate::host_pattern::HostTable;
-use crate::settings::{KeySource, ListenerSettings, RouteSettings};
+use crate::settings::{HttpRoute, KeySource, ListenerSettings, RouteSettings};
 use crate::start_error::StartError;
 use crate::tier::{BalanceTier, Placement, Tier};
 
@@ -28,6 +28,8 @@ pub(crate) struct Route {
     /// The rules in the order of the settings, and what they are found by.
     ruled: Vec<Tier>,
     by_server_name: HostTable<usize>,
+    /// The rules for requests, in the order of the settings.
+    requests: Vec<(HttpRoute, Tier)>,
     /// The default, or else where the first rule leads.
     first: Tier,
 }
@@ -56,13 +58,23 @@ impl Route {
             .iter()
             .map(|rule| tier(&rule.to))
             .collect::<Result<_, _>>()?;
-        let first = default.as_ref().or_else(|| ruled.first()).cloned();
+        let rules_for_requests = listener.protocol.request_routes().iter();
+        let requests: Vec<(HttpRoute, Tier)> = rules_for_requests
+            .map(|rule| Ok((rule.clone(), tier(&rule.to)?)))
+            .collect::<Result<_, StartError>>()?;
+        let first_ruled = || {
+            ruled
+                .first()
+                .or_else(|| requests.first().map(|(_, tier)| tier))
+        };
+        let first = default.as_ref().or_else(first_ruled).cloned();
         Ok(Self {
             first: first.ok_or_else(|| StartError::NoTarget {
                 listener: Arc::clone(&listener.name),
             })?,
             default,
             ruled,
+            requests,
             by_server_name: names_of(rules),
         })
     }
@@ -74,6 +86,25 @@ impl Route {
             && self.default.is_some() == other.default.is_some()
             && self.ruled.len() == other.ruled.len()
             && pairs.into_iter().all(|(one, other)| one.is_same(other))
+            && self.goes_as_requests_of(other)
+    }
+
+    fn goes_as_requests_of(&self, other: &Self) -> bool {
+        let mut pairs = self.requests.iter().zip(&other.requests);
+        self.requests.len() == other.requests.len()
+            && pairs.all(|((_, one), (_, other))| one.is_same(other))
+    }
+
+    /// The rules for requests, in the order of the settings.
+    #[expect(dead_code, reason = "for the session of HTTP, which is to come")]
+    pub(crate) fn requests(&self) -> &[(HttpRoute, Tier)] {
+        &self.requests
+    }
+
+    /// Where those go that no rule is for; `None` is nowhere.
+    #[expect(dead_code, reason = "for the session of HTTP, which is to come")]
+    pub(crate) const fn default_tier(&self) -> Option<&Tier> {
+        self.default.as_ref()
     }
 
     /// Whether a session's first line must be read before it can be placed.

@@ -3,6 +3,7 @@
 //! Nothing here is optional because it was not written: the program has filled in every default. The raw form, as the
 //! user writes it, lives in the program crate.
 
+mod http;
 mod probe;
 
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use evenkeel_core::ClusterSpec;
 use evenkeel_core::units::{Address, Weight};
 pub use evenkeel_reactor::Splice;
 pub use evenkeel_wire::proxy_protocol::Version as ProxyVersion;
+pub use http::{HttpLimits, HttpRoute, HttpSettings, HttpTimeouts};
 pub use probe::{
     Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, OnDown, ProbeSettings, ProbeTarget,
     RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
@@ -162,6 +164,8 @@ pub struct ListenerSettings {
     pub to: Option<Arc<str>>,
     /// Where sessions go by what is known of them; at most [`ListenerSettings::ROUTES_MAX`], no two of them for the same.
     pub routes: Vec<RouteSettings>,
+    /// What is spoken on it.
+    pub protocol: Protocol,
     /// The most sessions at one time; further clients wait in the backlog. `None` is no limit.
     pub max_connections: Option<NonZeroU32>,
     /// Who must begin with a PROXY header and is believed; `None` is nobody.
@@ -183,9 +187,11 @@ impl ListenerSettings {
 
     /// Every cluster that its sessions may go to; one may come several times.
     pub fn targets(&self) -> impl Iterator<Item = &Arc<str>> {
+        let requests = self.protocol.request_routes();
         self.to
             .iter()
             .chain(self.routes.iter().map(|route| &route.to))
+            .chain(requests.iter().map(|route| &route.to))
     }
 
     /// Whether its sessions may go to that cluster.
@@ -201,6 +207,50 @@ pub struct RouteSettings {
     pub server_name: HostPattern,
     /// The cluster they go to.
     pub to: Arc<str>,
+}
+
+/// What is spoken on a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Whatever it is: bytes are passed on as they are.
+    Tcp,
+    /// HTTP/1, a request at a time.
+    Http(Arc<HttpSettings>),
+}
+
+impl Protocol {
+    /// The word for it in the configuration.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Http(_) => "http",
+        }
+    }
+
+    /// On which layer it is carried.
+    pub const fn layer(&self) -> Layer {
+        match self {
+            Self::Tcp => Layer::Transport,
+            Self::Http(_) => Layer::Application,
+        }
+    }
+
+    /// The rules for requests; none where requests are not seen.
+    pub fn request_routes(&self) -> &[HttpRoute] {
+        match self {
+            Self::Tcp => &[],
+            Self::Http(http) => &http.routes,
+        }
+    }
+}
+
+/// Who serves a listener: workers that move bytes, or workers that understand what is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The reactor's, layer 4.
+    Transport,
+    /// Those with an asynchronous runtime, layer 7.
+    Application,
 }
 
 /// Waits on the client's side; `None` is no limit.

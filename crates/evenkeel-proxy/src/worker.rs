@@ -1,12 +1,10 @@
-//! A reactor thread that runs TCP sessions: what it is told, and what its sessions share.
+//! A reactor thread that runs TCP sessions, and what every worker is told.
 //!
 //! The loop belongs to the reactor and the sessions' behaviour to [`session`](crate::session); here one is put to the
 //! other's use.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use evenkeel_core::units::{EndpointId, Time};
 use evenkeel_core::{Lease, Waiter};
@@ -16,10 +14,10 @@ use evenkeel_reactor::{
 };
 
 use crate::SessionSink;
-use crate::crew::{Arrival, Membership, WorkerBell};
-use crate::listener::{Admission, Counts, ListenerState};
+use crate::crew::Arrival;
+use crate::entrance::{Entrance, Errand};
+use crate::listener::{Admission, ListenerState};
 use crate::pauses::PauseCause;
-use crate::pulse::Pulse;
 use crate::session::Session;
 use crate::upstream::SessionIndex;
 
@@ -60,7 +58,14 @@ pub(crate) struct Relisten {
 }
 
 /// How other threads reach a worker: a session is told of a freed slot that is now its own, the worker is instructed.
-pub(crate) type WorkerMailbox = Mailbox<Lease, Instruction>;
+pub(crate) type WorkerMailbox = Mailbox<Grant, Instruction>;
+
+/// A freed slot that is a session's now.
+pub(crate) struct Grant {
+    pub(crate) lease: Lease,
+    /// Which of the session's waits it ends.
+    pub(crate) wait: u16,
+}
 
 /// What the sessions of one worker share.
 pub(crate) struct Shared {
@@ -69,8 +74,6 @@ pub(crate) struct Shared {
     pub(crate) waiter: Arc<dyn Waiter>,
     pub(crate) index: Arc<SessionIndex>,
     pub(crate) random: fastrand::Rng,
-    /// Tells that this worker reads its mail.
-    pub(crate) pulse: Arc<Pulse>,
 }
 
 /// What a session may use while it is at work.
@@ -96,75 +99,47 @@ pub(crate) const fn moment_of(time: Time) -> Moment {
     Moment::from_micros(time.as_micros())
 }
 
-/// Brings granted slots to the sessions of one worker, from whichever thread a slot became free on.
+/// Brings granted slots to the sessions of one worker, from whichever thread a slot became free on. A token is a session's key,
+/// and above it the number of its wait.
 pub(crate) struct GrantPost(pub(crate) WorkerMailbox);
+
+impl GrantPost {
+    /// How many numbers there are for a session's waits.
+    pub(crate) const WAIT_NUMBERS: u16 = 1 << (u64::BITS - Key::BITS);
+
+    /// The token of that wait of a session.
+    pub(crate) const fn token(session: Key, wait: u16) -> u64 {
+        session.to_u64() | (wait as u64) << Key::BITS
+    }
+}
 
 impl Waiter for GrantPost {
     fn grant(&self, token: u64, lease: Lease) {
+        let wait = (token >> Key::BITS) as u16;
         // What the mailbox refuses is dropped: the slot passes on. The session that was to have it waits in vain until its queue
         // timeout, but for that 65,536 messages must lie unread.
-        let _ = self.0.post(Mail::Connection(Key::from_u64(token), lease));
+        let _ = self.0.post(Mail::Connection(
+            Key::from_u64(token),
+            Grant { lease, wait },
+        ));
     }
 }
 
 /// Runs TCP sessions on a reactor worker.
 pub(crate) struct SessionHandler {
-    /// By the numbers under which the reactor knows the worker's listeners.
-    listeners: HashMap<u32, Arc<ListenerState>>,
+    entrance: Entrance,
     shared: Shared,
-    membership: Membership,
-    bell: WorkerBell,
-    phase: Phase,
-    /// Listeners that rest.
-    paused: Vec<Paused>,
-    /// When it was last said that a listener rests.
-    said_at: Option<Time>,
 }
-
-/// Whether a worker takes new sessions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// What it has accepted or is handed; nothing goes to others any more.
-    Draining,
-    /// None.
-    Closed,
-}
-
-/// A listener that rests, under the counts it had when it began.
-struct Paused {
-    number: u32,
-    counts: Arc<Counts>,
-    began: Time,
-}
-
-/// How often at most a worker says that a listener rests.
-const SAID_EVERY: Duration = Duration::from_secs(10);
 
 impl SessionHandler {
-    pub(crate) fn new(
-        listeners: &[Arc<ListenerState>],
-        shared: Shared,
-        membership: Membership,
-    ) -> Self {
-        let numbered = listeners
-            .iter()
-            .map(|listener| (listener.number, Arc::clone(listener)));
-        Self {
-            listeners: numbered.collect(),
-            shared,
-            bell: membership.bell(),
-            membership,
-            phase: Phase::Running,
-            paused: Vec::new(),
-            said_at: None,
-        }
+    pub(crate) const fn new(entrance: Entrance, shared: Shared) -> Self {
+        Self { entrance, shared }
     }
 }
 
 impl Handler for SessionHandler {
     type Connection = Session;
-    type Message = Lease;
+    type Message = Grant;
     type Instruction = Instruction;
     type Place = Admission;
     type Refusal = PauseCause;
@@ -178,30 +153,14 @@ impl Handler for SessionHandler {
         origin: Origin,
         admission: Admission,
     ) {
-        let Some(listener) = admission.begin() else {
-            return;
-        };
-        let arrival = Arrival {
-            stream,
-            origin,
-            listener,
-            place: self.membership.place(),
-        };
-        let kept = match self.phase {
-            Phase::Running => self.membership.relieve(arrival, time_of(turn.now)),
-            Phase::Draining | Phase::Closed => Some(arrival),
-        };
-        if let Some(arrival) = kept {
+        let now = time_of(turn.now);
+        if let Some(arrival) = self.entrance.accepted((stream, origin), admission, now) {
             self.open(turn, sessions, arrival);
         }
     }
 
     fn place(&mut self, listener: u32) -> Result<Admission, PauseCause> {
-        match self.listeners.get(&listener) {
-            Some(listener) => listener.admit(&self.bell),
-            // The reactor has none that is not here; if it had, nobody could be accepted on it.
-            None => Err(PauseCause::Listener),
-        }
+        self.entrance.place(listener)
     }
 
     fn unused(&mut self, admission: Admission) {
@@ -209,42 +168,15 @@ impl Handler for SessionHandler {
     }
 
     fn rested(&mut self, turn: &mut Turn<'_>, listener: u32, why: Rest<PauseCause>) {
-        let cause = match why {
-            Rest::Refused(cause) => cause,
-            Rest::OutOfDescriptors => PauseCause::Descriptors,
-        };
-        let Some(state) = self.listeners.get(&listener) else {
-            return;
-        };
-        let now = time_of(turn.now);
-        state.counts.pauses.begin(cause, now);
-        self.paused.push(Paused {
-            number: listener,
-            counts: Arc::clone(&state.counts),
-            began: now,
-        });
-        if self
-            .said_at
-            .is_none_or(|said_at| now.since(said_at) >= SAID_EVERY)
-        {
-            self.said_at = Some(now);
-            say_paused(&state.settings.name, cause);
-        }
+        self.entrance.rested(listener, why, time_of(turn.now));
     }
 
     fn went_on(&mut self, turn: &mut Turn<'_>, listener: u32) {
-        let place = self
-            .paused
-            .iter()
-            .position(|paused| paused.number == listener);
-        if let Some(place) = place {
-            let paused = self.paused.swap_remove(place);
-            paused.counts.pauses.end(paused.began, time_of(turn.now));
-        }
+        self.entrance.went_on(listener, time_of(turn.now));
     }
 
     fn closed(&mut self, listener: u32) {
-        self.listeners.remove(&listener);
+        self.entrance.closed(listener);
     }
 
     fn ready(
@@ -278,9 +210,9 @@ impl Handler for SessionHandler {
         })
     }
 
-    fn told(&mut self, turn: &mut Turn<'_>, session: &mut Session, granted: Lease) -> Fate {
+    fn told(&mut self, turn: &mut Turn<'_>, session: &mut Session, granted: Grant) -> Fate {
         session.granted(
-            granted,
+            granted.lease,
             &mut Work {
                 turn,
                 shared: &mut self.shared,
@@ -294,88 +226,22 @@ impl Handler for SessionHandler {
         sessions: &mut Slots<Session>,
         instruction: Instruction,
     ) {
-        match instruction {
-            Instruction::AcceptAgain => turn.accept_again(),
-            Instruction::Answer => self.shared.pulse.answer(),
-            Instruction::Adopt(arrival) => self.open(turn, sessions, arrival),
-            Instruction::CloseSessionsOf(endpoint) => self.close_of(turn, sessions, endpoint),
-            Instruction::Relisten(changes) => self.relisten(turn, *changes),
-            Instruction::Lend(to) => turn.lend(to),
-            Instruction::TakeFiles(files) => turn.take_files(files),
-            Instruction::Drain => self.drain(turn),
-            Instruction::HandOver => {
-                turn.leave_files();
-                self.drain(turn);
-            }
-            Instruction::Close => {
-                turn.finish();
-                self.phase = Phase::Closed;
-                self.stop_all(turn, sessions);
-            }
+        match self.entrance.instructed(turn, instruction) {
+            Some(Errand::Open(arrival)) => self.open(turn, sessions, arrival),
+            Some(Errand::CloseThoseOf(endpoint)) => self.close_of(turn, sessions, endpoint),
+            Some(Errand::Stop) => self.stop_all(turn, sessions),
+            // Nothing says to one end of a stream of bytes that it should finish.
+            Some(Errand::Drain) | None => {}
         }
-    }
-}
-
-fn say_paused(listener: &str, cause: PauseCause) {
-    match cause {
-        PauseCause::Listener => tracing::warn!(
-            listener,
-            "as many sessions as its max_connections allows: further clients wait"
-        ),
-        PauseCause::Process => tracing::warn!(
-            listener,
-            "as many sessions as max_connections of [process] allows: further clients wait"
-        ),
-        PauseCause::Descriptors => tracing::warn!(
-            listener,
-            "no file descriptors left for more clients: they wait; raise the limit (LimitNOFILE=, ulimit -Hn)"
-        ),
     }
 }
 
 impl SessionHandler {
-    fn relisten(&mut self, turn: &mut Turn<'_>, changes: Relisten) {
-        for listener in changes.changed {
-            turn.adjust(listener.number, listener.options);
-            self.listeners.insert(listener.number, listener);
-        }
-        // One that comes when the process is ending already is closed as its socket is dropped.
-        if self.phase == Phase::Running {
-            for (listener, socket) in changes.opened {
-                self.listen(turn, listener, socket);
-            }
-        }
-        for number in changes.closed {
-            turn.stop_listening(number);
-        }
-        turn.report(changes.done);
-    }
-
-    fn listen(&mut self, turn: &mut Turn<'_>, listener: Arc<ListenerState>, socket: Listener) {
-        match turn.listen(listener.number, socket) {
-            Ok(()) => {
-                self.listeners.insert(listener.number, listener);
-            }
-            Err(error) => {
-                tracing::error!(listener = &*listener.settings.name, %error, "a worker cannot watch a new listener, and takes none of its connections");
-            }
-        }
-    }
-
-    fn drain(&mut self, turn: &mut Turn<'_>) {
-        turn.finish();
-        if self.phase == Phase::Running {
-            self.phase = Phase::Draining;
-        }
-    }
-
     /// Begins a session.
     fn open(&mut self, turn: &mut Turn<'_>, sessions: &mut Slots<Session>, arrival: Arrival) {
-        if self.phase == Phase::Closed {
-            // Accepted or handed over when it was too late: as if the backlog had been closed on it.
-            arrival.stream.reset_when_closed();
+        let Some(arrival) = self.entrance.let_in(arrival) else {
             return;
-        }
+        };
         let mut work = Work {
             turn,
             shared: &mut self.shared,

@@ -37,4 +37,4 @@ pub use socket::{
 };
 pub use timer::{Clock, Moment, TICK};
 pub use unix::{FileMark, PATH_BYTES_MAX, PathError};
-pub use worker::{Fate, Handler, READ_BUFFER_BYTES, Turn, Worker};
+pub use worker::{Events, Fate, Handler, Next, READ_BUFFER_BYTES, Turn, Worker};

@@ -5,7 +5,7 @@
 //! for is decoded here and nowhere else.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
@@ -146,6 +146,12 @@ impl Poller {
             data,
             flags | epoll::EventFlags::ET,
         )?)
+    }
+}
+
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Key {
 }
 
 impl Key {
+    /// Bits of the number that [`Key::to_u64`] makes; those above are anybody's.
+    pub const BITS: u32 = Self::INDEX_BITS + Self::GENERATION_BITS;
     pub(crate) const INDEX_BITS: u32 = 30;
     pub(crate) const GENERATION_BITS: u32 = 24;
     const GENERATION_MASK: u32 = (1 << Self::GENERATION_BITS) - 1;
@@ -24,7 +26,7 @@ impl Key {
         (self.index as u64) << Self::GENERATION_BITS | self.generation as u64
     }
 
-    /// The key that [`Key::to_u64`] made a number of.
+    /// The key that [`Key::to_u64`] made a number of, whatever has been put above it.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the masks and the shift leave fewer than 32 bits"

@@ -538,6 +538,13 @@ impl Stream {
     }
 }
 
+/// For whoever moves its bytes by other means.
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> Self {
+        stream.descriptor
+    }
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()

@@ -1,11 +1,12 @@
 //! The loop of one thread: wait, dispatch a batch, run what yielded, fire timers, recycle.
 //!
 //! The loop looks connections up, so a stale event, timer or message never reaches a handler. What happens to a connection
-//! is its [`Handler`]'s decision.
+//! is its [`Handler`]'s decision. A worker has a thread to itself ([`Worker::run`]), or is driven from within another loop,
+//! which watches its descriptor ([`Worker::turn_now`]).
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -206,6 +207,19 @@ enum Stopping {
     Closed,
 }
 
+/// When a worker that is driven from elsewhere wants its next turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When its descriptor can be read, or at the latest after this time; `None` is for ever.
+    Turn(Option<Duration>),
+    /// Never: it accepts nothing more, and the last connection has ended.
+    Over,
+}
+
+/// Room for the events of one turn, for a worker that is driven from elsewhere.
+#[derive(Default)]
+pub struct Events(Batch);
+
 /// One reactor thread's worth of listeners and connections.
 pub struct Worker<H: Handler> {
     handler: H,
@@ -281,6 +295,31 @@ impl<H: Handler> Worker<H> {
             self.turn(&batch);
         }
         Ok(())
+    }
+
+    /// One turn without waiting, for a worker that is driven from elsewhere: to be called again once its descriptor can be read,
+    /// which only its becoming so tells, or when the answer's time is over.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses to wait; that is a fault of this program.
+    pub fn turn_now(&mut self, events: &mut Events) -> io::Result<Next> {
+        self.poller.wait(&mut events.0, Some(Duration::ZERO))?;
+        self.now = self.clock.now();
+        self.turn(&events.0);
+        Ok(if self.is_over() {
+            Next::Over
+        } else if events.0.is_empty() {
+            Next::Turn(self.patience())
+        } else {
+            // There may be more of them.
+            Next::Turn(Some(Duration::ZERO))
+        })
+    }
+
+    /// Drops a connection that has ended between two turns.
+    pub fn remove(&mut self, key: Key) {
+        self.connections.remove(key);
     }
 
     /// Whether there is nothing left to do. Mail may bring something: who sent it relies on its being read.
@@ -463,6 +502,19 @@ impl<H: Handler> Reception for Worker<H> {
 
     fn went_on(&mut self, listener: u32) {
         self.visit_all(|handler, turn, _| handler.went_on(turn, listener));
+    }
+}
+
+/// What can be read as soon as the worker has something to do.
+impl<H: Handler> AsFd for Worker<H> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+}
+
+impl<H: Handler> AsRawFd for Worker<H> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 

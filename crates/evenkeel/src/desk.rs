@@ -14,6 +14,7 @@ use evenkeel_proxy::control::report::{
 };
 use evenkeel_proxy::control::server::{Answering, ControlHandler};
 use evenkeel_proxy::probe::Ledger;
+use evenkeel_proxy::settings::Layer;
 use evenkeel_proxy::telemetry::Telemetry;
 use evenkeel_proxy::{AskedSession, ListenerStatus, Origin, Proxy};
 use tokio::sync::Notify;
@@ -161,13 +162,22 @@ impl Desk {
         };
         Vitals {
             stage,
-            workers: self.proxy.worker_pulses(),
+            workers: [Layer::Transport, Layer::Application]
+                .into_iter()
+                .flat_map(|layer| self.proxy.worker_pulses(layer))
+                .collect(),
         }
     }
 
     fn workers(&self) -> Vec<WorkerReport> {
-        let sessions = self.proxy.worker_sessions().into_iter();
-        sessions.map(|sessions| WorkerReport { sessions }).collect()
+        let transport = self.proxy.worker_sessions(Layer::Transport).into_iter();
+        let application = self.proxy.worker_sessions(Layer::Application);
+        transport
+            .zip(application)
+            .map(|(transport, application)| WorkerReport {
+                sessions: transport + application,
+            })
+            .collect()
     }
 
     fn phase(&self) -> Phase {

@@ -30,7 +30,7 @@ pub struct StatusReport {
     pub phase: Phase,
     /// Milliseconds since its start.
     pub uptime_ms: u64,
-    /// Reactor workers.
+    /// One for each that is configured: it has a thread on either layer.
     pub workers: Vec<WorkerReport>,
     /// In the order of the file.
     pub listeners: Vec<ListenerReport>,

@@ -115,6 +115,7 @@ impl Bequest {
     fn held(&self, listeners: &[ListenerSettings]) -> Held {
         Held {
             name: Arc::clone(&self.name),
+            layer: None,
             asked_for: self.asked_for(listeners),
             address: self.address.clone(),
         }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use evenkeel_core::units::Address;
 
 use super::Neighbours;
-use crate::settings::ListenerSettings;
+use crate::settings::{Layer, ListenerSettings};
 
 /// An address that this process listens on.
 #[derive(Clone)]
 pub(crate) struct Held {
     /// The listener's.
     pub(crate) name: Arc<str>,
+    /// Whose workers have its sockets; `None` if nobody's have them yet.
+    pub(crate) layer: Option<Layer>,
     /// As configured; with port 0, the kernel has chosen another one.
     pub(crate) asked_for: Address,
     /// Where it really listens.
@@ -58,7 +60,11 @@ pub(crate) fn sources(
 
 impl Held {
     fn is_at(&self, settings: &ListenerSettings) -> bool {
-        settings.bind == self.asked_for || settings.bind == self.address
+        let is_address = settings.bind == self.asked_for || settings.bind == self.address;
+        is_address
+            && self
+                .layer
+                .is_none_or(|layer| layer == settings.protocol.layer())
     }
 
     fn is_same(&self, settings: &ListenerSettings) -> bool {
@@ -74,13 +80,16 @@ fn take_first(left: &mut [Option<Held>], wanted: impl Fn(&Held) -> bool) -> Opti
     Some(position)
 }
 
-/// A wildcard address and one of its parts cannot be told apart by a claim, which would fail on our own listener.
+/// A wildcard address and one of its parts cannot be told apart by a claim, which would fail on our own listener; nor can an
+/// address whose sockets go over to the workers of another layer, which have sockets of their own.
 fn neighbours(bind: &Address, leaving: &[Held]) -> Neighbours {
     let overlaps = |held: &Held| match (&held.address, bind) {
         (Address::Ip(address), Address::Ip(bind)) => {
             address.port() == bind.port()
                 && address.is_ipv4() == bind.is_ipv4()
-                && (address.ip().is_unspecified() || bind.ip().is_unspecified())
+                && (address.ip() == bind.ip()
+                    || address.ip().is_unspecified()
+                    || bind.ip().is_unspecified())
         }
         _ => false,
     };
@@ -99,6 +108,7 @@ mod tests {
     fn held(name: &str, asked_for: &str, address: &str) -> Held {
         Held {
             name: name.into(),
+            layer: Some(Layer::Transport),
             asked_for: Address::Ip(asked_for.parse().unwrap()),
             address: Address::Ip(address.parse().unwrap()),
         }

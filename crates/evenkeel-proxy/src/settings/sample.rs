@@ -7,7 +7,7 @@ use evenkeel_core::{Awaited, Balance, ClusterSpec, EndpointSpec, Failback, Trial
 
 use super::{
     AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
+    LogDestination, LogFormat, OnDown, ProcessSettings, Protocol, Settings, Splice,
 };
 
 /// A listener `front` on port 1, in front of a cluster `web` of `a` and `b`.
@@ -40,6 +40,7 @@ pub(crate) fn listener(name: &str, port: u16) -> ListenerSettings {
         permissions: 0o600,
         to: Some("web".into()),
         routes: Vec::new(),
+        protocol: Protocol::Tcp,
         max_connections: None,
         timeouts: ListenerTimeouts {
             idle: None,

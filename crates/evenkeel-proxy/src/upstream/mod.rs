@@ -4,4 +4,4 @@ mod attempt;
 mod index;
 
 pub(crate) use attempt::{Attempt, ConnectError, failure_of};
-pub(crate) use index::SessionIndex;
+pub(crate) use index::{Seat, SessionIndex};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use evenkeel_proxy::settings::Settings;
+use evenkeel_proxy::settings::{Layer, Settings};
 use evenkeel_proxy::telemetry::record::SessionRecord;
 use evenkeel_proxy::{PauseStatus, Proxy, SessionSink, WorkerPulse};
 use parking_lot::Mutex;
@@ -137,7 +137,7 @@ fn a_stuck_worker_is_noticed() {
     let proxy = Proxy::start(settings(&[&endpoint]), Arc::new(Stuck(Mutex::new(held)))).unwrap();
     let silent = || {
         proxy.ask_workers();
-        let pulses = proxy.worker_pulses().into_iter();
+        let pulses = proxy.worker_pulses(Layer::Transport).into_iter();
         pulses
             .filter(|pulse| *pulse != WorkerPulse::Answered)
             .count()
@@ -152,7 +152,7 @@ fn a_stuck_worker_is_noticed() {
     eventually("one does not answer", || {
         silent();
         let long = |pulse: &WorkerPulse| matches!(pulse, WorkerPulse::Silent(time) if time.as_millis() > 200);
-        proxy.worker_pulses().iter().any(long)
+        proxy.worker_pulses(Layer::Transport).iter().any(long)
     });
 
     drop(let_go);

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use evenkeel_core::units::Address;
-use evenkeel_proxy::settings::Settings;
+use evenkeel_proxy::settings::{Layer, Settings};
 use evenkeel_proxy::{Giver, Inheritance, Proxy, ReloadError};
 
 use crate::running::Nobody;
@@ -122,7 +122,7 @@ fn a_single_socket_serves_all_workers() {
         client.write_all(b"hello").unwrap();
         assert_eq!(read_exactly(client, 5), b"hello");
     }
-    let spread = proxy.worker_sessions();
+    let spread = proxy.worker_sessions(Layer::Transport);
     assert!(spread.iter().all(|sessions| *sessions >= 8), "{spread:?}");
 }
 

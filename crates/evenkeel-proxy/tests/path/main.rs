@@ -8,6 +8,7 @@ mod bulk;
 mod closing;
 mod failing;
 mod handing_over;
+mod layer7;
 mod limits;
 mod placing;
 mod reloading;

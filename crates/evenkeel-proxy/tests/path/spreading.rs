@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::net::TcpStream;
 
+use evenkeel_proxy::settings::Layer;
+
 use crate::world::{Endpoint, World, eventually, exchange, read_exactly};
 
 /// A world of so many workers, and its echoing endpoint.
@@ -25,12 +27,12 @@ fn served(world: &World) -> TcpStream {
 fn fault_43_few_long_connections_are_spread_exactly() {
     let (world, _endpoint) = world_of(2);
     let mut clients: Vec<TcpStream> = (0..16).map(|_| served(&world)).collect();
-    assert_eq!(world.proxy.worker_sessions(), [8, 8]);
+    assert_eq!(world.proxy.worker_sessions(Layer::Transport), [8, 8]);
 
     clients.truncate(3);
     eventually("13 sessions have ended", || world.proxy.sessions() == 3);
     clients.extend((3..16).map(|_| served(&world)));
-    assert_eq!(world.proxy.worker_sessions(), [8, 8]);
+    assert_eq!(world.proxy.worker_sessions(Layer::Transport), [8, 8]);
 }
 
 /// With four workers as well, though all come at once.
@@ -39,7 +41,7 @@ fn a_burst_is_spread_as_well() {
     let (world, _endpoint) = world_of(4);
     let clients: Vec<TcpStream> = (0..400).map(|_| world.connect()).collect();
     eventually("all are sessions", || world.proxy.sessions() == 400);
-    let sessions = world.proxy.worker_sessions();
+    let sessions = world.proxy.worker_sessions(Layer::Transport);
     assert_eq!(sessions.iter().sum::<usize>(), 400);
     // An eighth, and what workers that accept at the same moment do not yet know of each other.
     let (least, most) = (
@@ -66,7 +68,7 @@ fn a_drain_loses_nobody_on_the_way() {
         for _ in 0..40 {
             world.next_record();
         }
-        assert_eq!(world.proxy.worker_sessions(), [0; 4]);
+        assert_eq!(world.proxy.worker_sessions(Layer::Transport), [0; 4]);
     }
 }
 
@@ -79,7 +81,7 @@ fn a_close_leaves_nobody_on_the_way() {
         eventually("some are sessions", || world.proxy.sessions() >= 2 * round);
         world.proxy.close();
         world.proxy.join();
-        assert_eq!(world.proxy.worker_sessions(), [0; 4]);
+        assert_eq!(world.proxy.worker_sessions(Layer::Transport), [0; 4]);
         assert_eq!(world.proxy.sessions(), 0);
         drop(clients);
     }

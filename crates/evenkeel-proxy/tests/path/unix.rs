@@ -10,7 +10,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use evenkeel_core::units::Address;
-use evenkeel_proxy::settings::Settings;
+use evenkeel_proxy::settings::{Layer, Settings};
 use evenkeel_proxy::telemetry::reason::Reason;
 use evenkeel_proxy::{Origin, Proxy, StartError};
 use tempfile::TempDir;
@@ -79,7 +79,7 @@ fn sessions_of_a_unix_socket_are_spread_over_the_workers() {
     for client in &mut clients {
         client.read_exact(&mut [0; 3]).unwrap();
     }
-    assert_eq!(world.proxy.worker_sessions(), [4, 4]);
+    assert_eq!(world.proxy.worker_sessions(Layer::Transport), [4, 4]);
 }
 
 /// Only whom the permissions allow may connect, whatever the umask is.

@@ -7,7 +7,7 @@ use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Awaited, Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, OnDown, ProcessSettings, Settings, Splice,
+    LogDestination, LogFormat, OnDown, ProcessSettings, Protocol, Settings, Splice,
 };
 
 /// Only a fault makes anything wait that long.
@@ -37,6 +37,7 @@ pub(crate) fn settings(endpoints: &[(&str, SocketAddr)]) -> Settings {
             permissions: 0o660,
             to: Some("cluster".into()),
             routes: Vec::new(),
+            protocol: Protocol::Tcp,
             max_connections: None,
             timeouts: timeouts(),
             proxy_protocol: None,

@@ -14,7 +14,7 @@ use evenkeel_core::{Balance, ClusterSpec, EjectionPolicy, EndpointSpec, HashPoli
 use evenkeel_proxy::discovery::{Family, Question};
 use evenkeel_proxy::settings::{
     AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
-    ListenerTimeouts, LogDestination, LogFormat, NamedEndpoints, OnDown, ProcessSettings,
+    ListenerTimeouts, LogDestination, LogFormat, NamedEndpoints, OnDown, ProcessSettings, Protocol,
     RouteSettings, Settings, Splice,
 };
 
@@ -149,6 +149,7 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
         bind: written.bind.as_ref()?.value.clone(),
         permissions: or(&written.permissions, PERMISSIONS),
         to: written.to.as_ref().map(name),
+        protocol: Protocol::Tcp,
         routes: written.rules().iter().map(rule).collect::<Option<_>>()?,
         max_connections: most(&written.max_connections),
         timeouts: listener_timeouts(&written.timeouts, defaults),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 
+use evenkeel_proxy::settings::Layer;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -55,12 +56,29 @@ fn write_use(page: &mut Page) {
 
 fn write_workers(desk: &Desk, page: &mut Page) {
     let mut up = page.family(&family::WORKER_UP);
-    for (worker, pulse) in desk.proxy.worker_pulses().into_iter().enumerate() {
-        up.put(&[&worker.to_string()], u8::from(health::is_up(pulse)));
+    for layer in LAYERS {
+        for (worker, pulse) in desk.proxy.worker_pulses(layer).into_iter().enumerate() {
+            up.put(
+                &[&worker_name(layer, worker)],
+                u8::from(health::is_up(pulse)),
+            );
+        }
     }
     let mut sessions = page.family(&family::WORKER_SESSIONS);
-    for (worker, count) in desk.proxy.worker_sessions().into_iter().enumerate() {
-        sessions.put(&[&worker.to_string()], count);
+    for layer in LAYERS {
+        for (worker, count) in desk.proxy.worker_sessions(layer).into_iter().enumerate() {
+            sessions.put(&[&worker_name(layer, worker)], count);
+        }
+    }
+}
+
+const LAYERS: [Layer; 2] = [Layer::Transport, Layer::Application];
+
+/// The number of the worker's thread, and its kind where it is not the reactor's.
+fn worker_name(layer: Layer, number: usize) -> String {
+    match layer {
+        Layer::Transport => number.to_string(),
+        Layer::Application => format!("layer7-{number}"),
     }
 }
 
