@@ -23,9 +23,7 @@ pub(super) fn request(error: httparse::Error, bytes: &[u8]) -> Refusal {
     match error {
         httparse::Error::Token => first_words(bytes),
         httparse::Error::Version => version(bytes.splitn(3, |byte| *byte == b' ').nth(2)),
-        httparse::Error::NewLine if ends_with_version(first_line(bytes)) => {
-            Refusal::BareCarriageReturn
-        }
+        httparse::Error::NewLine if has_version(first_line(bytes)) => Refusal::BareCarriageReturn,
         httparse::Error::NewLine | httparse::Error::Status => Refusal::RequestLine,
         error => field(error, bytes),
     }
@@ -84,8 +82,10 @@ pub(super) fn first_line(bytes: &[u8]) -> &[u8] {
     &bytes[..end.unwrap_or(bytes.len())]
 }
 
-fn ends_with_version(line: &[u8]) -> bool {
-    line.ends_with(b" HTTP/1.0") || line.ends_with(b" HTTP/1.1")
+/// Whether the third word is a version and nothing more: then it was the end of a line that was wrong.
+fn has_version(line: &[u8]) -> bool {
+    let third = line.splitn(3, |byte| *byte == b' ').nth(2);
+    matches!(third, Some(b"HTTP/1.0" | b"HTTP/1.1"))
 }
 
 /// The first control character decides: a CR that no LF follows, or another one.

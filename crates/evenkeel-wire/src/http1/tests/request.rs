@@ -21,6 +21,7 @@ fn what_can_be_read_in_two_ways_is_refused() {
         (first_line("GET /  HTTP/1.1"), Refusal::RequestLine),
         (first_line("GET / HTTP/1.1 "), Refusal::RequestLine),
         (first_line("GET / http/1.1"), Refusal::RequestLine),
+        (first_line("GET / HTTP/1.1x HTTP/1.1"), Refusal::RequestLine),
         (first_line("GET / HTTP/ 1.1"), Refusal::RequestLine),
         (first_line("GET /a b HTTP/1.1"), Refusal::RequestLine),
         (first_line("GET /a#b HTTP/1.1"), Refusal::Target),
