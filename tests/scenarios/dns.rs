@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::distribution::{served, shares};
 use crate::support::dnsmasq::{Dnsmasq, Unknown};
-use crate::support::evenkeel::Evenkeel;
+use crate::support::evenkeel::{Evenkeel, evenkeel_command};
 use crate::support::service::{self, Service};
 use crate::support::{client, ports, wait};
 
@@ -119,6 +119,31 @@ fn fault_46_a_name_that_cannot_be_resolved_blocks_nothing() {
     dns.restart("", Unknown::NoSuchName);
     wait_for_endpoints(&evenkeel, &[&format!("db.test/127.0.0.2:{port}")]);
     assert_eq!(served(front, 4), shares([("a", 4)]));
+}
+
+/// A reload tells of names as of other endpoints, and `check` counts them.
+#[test]
+fn names_are_told_of() {
+    let (front, port, a) = (ports::free(), ports::free().port(), Service::named("a"));
+    let dns = Dnsmasq::start("127.0.0.2 db.test", "");
+    let fixed = format!("\"{}\"", a.address());
+    let evenkeel = Evenkeel::start(config(front, dns.address(), &fixed));
+    let both = format!("{fixed}, \"db.test:{port}\"");
+    evenkeel.write_config(&config(front, dns.address(), &both));
+
+    let output = evenkeel.ask(&["reload", "--verbose"]);
+
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 endpoint added"), "{said}");
+    assert!(said.contains("endpoint letters/db.test"), "{said}");
+    let check = evenkeel_command(&["check"])
+        .arg(evenkeel.config_path())
+        .output();
+    let said = String::from_utf8_lossy(&check.expect("it starts").stdout).into_owned();
+    assert!(
+        said.contains("1 endpoint, 1 name that stands for more"),
+        "{said}"
+    );
 }
 
 /// A primary behind a name, a backup, and failback by hand.

@@ -93,7 +93,8 @@ fn what_takes_a_restart_is_named() {
 
     let said = stdout(&evenkeel.ask(&["reload"]));
 
-    let deferred = "process.workers = 3 takes effect after a restart; until then it is 2";
+    let deferred =
+        "process.workers = 3 takes effect after a restart or an upgrade; until then it is 2";
     assert!(said.contains(deferred), "{said}");
     assert_eq!(evenkeel.endpoint_number("echo", "a", "weight"), 7);
 }
@@ -345,4 +346,47 @@ fn the_access_log_may_move() {
     });
     assert_eq!(evenkeel.sessions(1).len(), 1);
     assert_eq!(evenkeel.status()["access_log"]["written"], 2);
+}
+
+/// What fails leaves nothing behind: the access log that the file wanted is not there, nor is anything else of it in force.
+#[test]
+fn a_failed_reload_leaves_no_access_log_behind() {
+    let (endpoint, stranger) = (Service::echo(), Service::named("stranger"));
+    let front = ports::free();
+    let text = config(front, &[("a", endpoint.address(), "")]);
+    let evenkeel = Evenkeel::start(text.clone());
+    evenkeel.write_config(&(text + &listener("taken", stranger.address())));
+    let path = evenkeel.config_path();
+    let written = fs::read_to_string(&path).expect("it is ours");
+    fs::write(&path, written.replace("access.log", "other.log")).expect("it is ours");
+
+    let output = evenkeel.ask(&["reload"]);
+
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(!path.with_file_name("other.log").exists());
+    assert_eq!(client::ask(front, "hello"), "hello");
+    assert_eq!(evenkeel.reasons(1), ["done"]);
+}
+
+/// A listener that only gets another name is as full as before.
+#[test]
+fn a_renamed_listener_keeps_its_count() {
+    let (endpoint, front) = (Service::echo(), ports::free());
+    let text = config(front, &[("a", endpoint.address(), "")]);
+    let evenkeel = Evenkeel::start(text.clone());
+    let mut session = client::connect(front);
+    client::echo(&mut session, b"before");
+
+    evenkeel.reloaded(&text.replace("[listener.front]", "[listener.back]"));
+
+    let listener = &evenkeel.status()["listeners"][0];
+    assert_eq!(
+        (&listener["name"], &listener["sessions"]),
+        (&"back".into(), &1.into())
+    );
+    client::echo(&mut session, b"after");
+    drop(session);
+    wait::until_so("it is counted out", || {
+        evenkeel.status()["listeners"][0]["sessions"] == 0
+    });
 }

@@ -1,5 +1,7 @@
 //! Unix sockets on both sides, with real servers behind them.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -111,6 +113,64 @@ fn a_second_process_leaves_the_path_to_the_first() {
         second.program_log()
     );
     assert_eq!(redis_cli(&world.front, &["PING"]), "PONG");
+}
+
+/// Somebody removes the socket of a listener: the log and `status` say it, and a reload makes it again, though the file is the same.
+#[test]
+fn a_removed_socket_comes_back_with_a_reload() {
+    let world = in_front_of_redis();
+    fs::remove_file(&world.front).expect("it is ours");
+    wait::until_so("the log says it", || {
+        world
+            .evenkeel
+            .program_log()
+            .contains("the file of its socket was removed")
+    });
+    assert_eq!(
+        world.evenkeel.status()["listeners"][0]["has_lost_its_file"],
+        true
+    );
+
+    let output = world.evenkeel.ask(&["reload"]);
+
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 listener restored"), "{said}");
+    assert_eq!(redis_cli(&world.front, &["PING"]), "PONG");
+    let again = world.evenkeel.ask(&["reload"]);
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(said.contains("nothing changed"), "{said}");
+}
+
+/// Other permissions of a path that stays are in force after a reload.
+#[test]
+fn permissions_follow_a_reload() {
+    let world = in_front_of_redis();
+    let path = world.evenkeel.config_path();
+    let text = fs::read_to_string(&path).expect("it is ours");
+    fs::write(&path, text.replace("0600", "0660")).expect("it is ours");
+
+    assert!(world.evenkeel.ask(&["reload"]).status.success());
+
+    let mode = fs::metadata(&world.front)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o660, "{mode:o}");
+}
+
+/// A control socket that was removed, with its lock, is made again: the process can be asked, and stopped, as before.
+#[test]
+fn a_removed_control_socket_is_made_again() {
+    let mut world = in_front_of_redis();
+    let socket = world.evenkeel.socket_path();
+    for path in [socket.clone(), socket.with_extension("sock.lock")] {
+        fs::remove_file(path).expect("it is ours");
+    }
+    wait::until_so("it is there again", || socket.exists());
+
+    assert!(world.evenkeel.ask(&["stop"]).status.success());
+    assert_eq!(world.evenkeel.process().exit().code(), Some(0));
+    assert!(!socket.exists() && !socket.with_extension("sock.lock").exists());
 }
 
 /// MariaDB's own socket as an endpoint, and evenkeel's as what a client takes for MariaDB's.

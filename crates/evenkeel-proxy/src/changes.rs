@@ -11,8 +11,8 @@ use evenkeel_core::{ClusterSpec, EndpointSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::{
-    AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, ProcessSettings,
-    Protocol, Settings,
+    AccessLogSettings, ClusterSettings, ListenerSettings, ListenerTimeouts, NamedEndpoints,
+    ProcessSettings, Protocol, Settings,
 };
 
 /// What a reload changes, and what it leaves for a restart.
@@ -44,6 +44,8 @@ pub enum Change {
         from: String,
         to: String,
     },
+    /// The file of its socket was gone, and is there again.
+    ListenerRestored { listener: String },
     /// Other settings on the same address.
     ListenerChanged { listener: String, keys: Vec<String> },
     /// With so many endpoints.
@@ -321,6 +323,7 @@ fn change_of_cluster(before: &ClusterSettings, after: &ClusterSettings, made: &m
         });
     }
     endpoint_changes(cluster, &before.spec.endpoints, &after.spec.endpoints, made);
+    name_changes(cluster, &before.names, &after.names, made);
 }
 
 fn without_endpoints(settings: &ClusterSettings) -> ClusterSettings {
@@ -330,6 +333,7 @@ fn without_endpoints(settings: &ClusterSettings) -> ClusterSettings {
     };
     ClusterSettings {
         spec,
+        names: Vec::new(),
         ..settings.clone()
     }
 }
@@ -369,6 +373,54 @@ fn cluster_keys(before: &ClusterSettings, after: &ClusterSettings) -> Vec<String
         (
             "timeouts.first_byte",
             before.first_byte_timeout != after.first_byte_timeout,
+        ),
+    ])
+}
+
+/// A name is told of as the endpoint that the file has it for; what it leads to is told in the log.
+fn name_changes(
+    cluster: &Arc<str>,
+    before: &[NamedEndpoints],
+    after: &[NamedEndpoints],
+    made: &mut Vec<Change>,
+) {
+    let cluster = || cluster.to_string();
+    for new in after {
+        let endpoint = new.label.to_string();
+        match before.iter().find(|old| old.label == new.label) {
+            None => made.push(Change::EndpointAdded {
+                cluster: cluster(),
+                endpoint,
+            }),
+            Some(old) => {
+                let keys = name_keys(old, new);
+                if !keys.is_empty() {
+                    made.push(Change::EndpointChanged {
+                        cluster: cluster(),
+                        endpoint,
+                        keys,
+                    });
+                }
+            }
+        }
+    }
+    let stays = |old: &&NamedEndpoints| after.iter().any(|new| new.label == old.label);
+    let gone = before.iter().filter(|old| !stays(old));
+    made.extend(gone.map(|old| Change::EndpointRemoved {
+        cluster: cluster(),
+        endpoint: old.label.to_string(),
+    }));
+}
+
+fn name_keys(before: &NamedEndpoints, after: &NamedEndpoints) -> Vec<String> {
+    keys([
+        ("address", before.question != after.question),
+        ("weight", before.weight != after.weight),
+        ("backup", before.backup != after.backup),
+        ("disabled", before.disabled != after.disabled),
+        (
+            "max_connections",
+            before.max_connections != after.max_connections,
         ),
     ])
 }

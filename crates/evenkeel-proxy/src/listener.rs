@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_core::units::Address;
-use evenkeel_reactor::{Claim, Inherited, Listener, PathError, Sharing, StreamOptions};
+use evenkeel_reactor::{Claim, FileMark, Inherited, Listener, PathError, Sharing, StreamOptions};
 
 pub use holder::Holder;
 use inheritance::{Bequest, say_unwanted};
@@ -42,6 +42,8 @@ pub(crate) struct ListenerState {
     pub(crate) settings: ListenerSettings,
     /// Where it really listens: the port is the kernel's choice if 0 was asked for.
     pub(crate) address: Address,
+    /// The file of a Unix socket, as it was when the listener was opened.
+    pub(crate) file: Option<FileMark>,
     pub(crate) route: Route,
     /// What its streams, on both sides, have in common.
     pub(crate) options: StreamOptions,
@@ -94,6 +96,7 @@ impl ListenerState {
             number,
             settings: settings.clone(),
             address: bound.address.clone(),
+            file: file_at(&bound.address),
             route,
             options: bound.options,
             counts,
@@ -106,9 +109,15 @@ impl ListenerState {
         self.settings.protocol.layer()
     }
 
+    /// Whether nobody can reach it any more, because the file of its socket was removed.
+    pub(crate) fn has_lost_its_file(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| !file.is_there())
+    }
+
     /// The address that it holds.
     pub(crate) fn held(&self) -> Held {
         Held {
+            is_reachable: !self.has_lost_its_file(),
             name: Arc::clone(&self.settings.name),
             layer: Some(self.layer()),
             asked_for: self.settings.bind.clone(),
@@ -149,6 +158,13 @@ impl ListenerState {
         // What has ended is read first: a session that begins in between may be counted too many, never too few.
         let ended = self.counts.ended.load(Ordering::Acquire);
         self.accepted().saturating_sub(ended)
+    }
+}
+
+fn file_at(address: &Address) -> Option<FileMark> {
+    match address {
+        Address::Ip(_) => None,
+        Address::Unix(path) => FileMark::of(path).ok(),
     }
 }
 

@@ -47,6 +47,8 @@ pub struct ListenerStatus {
     pub accepted: u64,
     /// The most sessions at one time; `None` is no limit.
     pub max_connections: Option<u32>,
+    /// Whether the file of its Unix socket was removed, so that nobody can connect.
+    pub has_lost_its_file: bool,
     /// How often and for how long it has accepted nobody for want of a place or a descriptor.
     pub pauses: PauseStatus,
 }
@@ -246,6 +248,7 @@ impl Proxy {
             sessions: listener.sessions(),
             accepted: listener.accepted(),
             max_connections: listener.settings.max_connections.map(u32::from),
+            has_lost_its_file: listener.has_lost_its_file(),
             pauses: listener.counts.pauses.status(now),
         };
         self.present.load().listeners.iter().map(status).collect()

@@ -4,7 +4,7 @@
 //! Sockets go by their address, counts of sessions by the listener's name, clusters by theirs, endpoints by name and address.
 //! A session keeps the settings that it was accepted under until it ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,7 +14,7 @@ use evenkeel_core::units::Time;
 use evenkeel_core::{Cluster, ClusterSpec};
 use evenkeel_reactor::{Listener, Mail};
 
-use crate::changes::Changes;
+use crate::changes::{Change, Changes};
 use crate::discovery::Composition;
 use crate::listener::{
     Bound, Counts, ListenerState, Source, ToBind, bind_all, sources, stream_options,
@@ -66,11 +66,13 @@ impl Proxy {
             return Err(ReloadError::NotOpen);
         }
         let before = self.present.load_full();
-        let changes = Changes::between(&before.settings, &settings);
+        let mut changes = Changes::between(&before.settings, &settings);
+        let restored = restored(&before, &settings);
         let settings = with_what_takes_a_restart(settings, &before.settings);
-        if settings != *before.settings {
+        if settings != *before.settings || !restored.is_empty() {
             self.go_over(&before, settings)?;
         }
+        changes.made.extend(restored);
         Ok(changes)
     }
 
@@ -94,7 +96,7 @@ impl Proxy {
         for successor in successors {
             successor.take_effect(now);
         }
-        let mut listeners = Succession::new(before, bound);
+        let mut listeners = Succession::new(before, &settings.listeners, bound);
         for ((listener, route), source) in settings.listeners.iter().zip(routes).zip(sources) {
             listeners.succeed(listener, route, source, self);
         }
@@ -202,6 +204,34 @@ impl Drop for ReloadTurn<'_> {
     }
 }
 
+/// The listeners that stay where they are, and get the file of their socket anew.
+fn restored(before: &Present, after: &Settings) -> Vec<Change> {
+    let lost = before.listeners.iter();
+    let lost = lost.filter(|listener| listener.has_lost_its_file());
+    let stays = |listener: &&Arc<ListenerState>| {
+        let mut after = after.listeners.iter();
+        after.any(|settings| settings.bind == listener.address)
+    };
+    lost.filter(stays)
+        .map(|listener| Change::ListenerRestored {
+            listener: listener.settings.name.to_string(),
+        })
+        .collect()
+}
+
+/// Whoever may connect to a path that stays, from now on.
+fn follow_permissions(before: &ListenerState, settings: &ListenerSettings) {
+    let Some(file) = &before.file else {
+        return;
+    };
+    if before.settings.permissions != settings.permissions
+        && let Err(error) = file.set_permissions(settings.permissions)
+    {
+        let (listener, path) = (&settings.name, file.path.display());
+        tracing::warn!(%listener, %path, %error, "the permissions of the socket stay as they are");
+    }
+}
+
 fn with_what_takes_a_restart(mut settings: Settings, before: &Settings) -> Settings {
     settings.process.workers = before.process.workers;
     settings.process.splice_pipes_max = before.process.splice_pipes_max;
@@ -260,6 +290,8 @@ impl Opened {
 /// How the listeners of the new settings follow those before.
 struct Succession<'a> {
     before: &'a Present,
+    /// Of all listeners after it.
+    names: HashSet<Arc<str>>,
     bound: std::vec::IntoIter<Bound>,
     listeners: Vec<Arc<ListenerState>>,
     changed: Vec<Arc<ListenerState>>,
@@ -268,9 +300,11 @@ struct Succession<'a> {
 }
 
 impl<'a> Succession<'a> {
-    fn new(before: &'a Present, bound: Vec<Bound>) -> Self {
+    fn new(before: &'a Present, after: &[ListenerSettings], bound: Vec<Bound>) -> Self {
+        let names = after.iter().map(|settings| Arc::clone(&settings.name));
         Self {
             before,
+            names: names.collect(),
             bound: bound.into_iter(),
             listeners: Vec::new(),
             changed: Vec::new(),
@@ -306,12 +340,14 @@ impl<'a> Succession<'a> {
         {
             return Some(Arc::clone(before));
         }
-        let counts = self.counts_of(&settings.name);
+        follow_permissions(before, settings);
+        let counts = self.counts_after(before, &settings.name);
         counts.limit_by(settings);
         let listener = Arc::new(ListenerState {
             number: before.number,
             settings: settings.clone(),
             address: before.address.clone(),
+            file: before.file.clone(),
             route,
             options,
             counts,
@@ -337,6 +373,15 @@ impl<'a> Succession<'a> {
             sockets: bound.sockets.into_iter(),
         });
         Some(listener)
+    }
+
+    /// The same; and where the listener only got this name, what was counted under the other one, so that its limit holds.
+    fn counts_after(&self, before: &ListenerState, name: &str) -> Arc<Counts> {
+        let is_new = self.before.listener(name).is_none();
+        if is_new && !self.names.contains(&before.settings.name) {
+            return Arc::clone(&before.counts);
+        }
+        self.counts_of(name)
     }
 
     /// What was counted under this name goes on.

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use evenkeel_core::units::Address;
+use rustix::io::Errno;
 
 use crate::listener::Holder;
 
@@ -40,7 +41,7 @@ pub enum StartError {
     /// The kernel refuses the address.
     #[error(
         "listener \"{listener}\" cannot listen on {address}: {}",
-        refusal_text(.address)
+        refusal_text(.address, .source)
     )]
     Bind {
         /// The listener.
@@ -90,9 +91,38 @@ fn holder_text(holder: Option<&Holder>, address: &Address) -> String {
     }
 }
 
-const fn refusal_text(address: &Address) -> &'static str {
-    match address {
-        Address::Ip(_) => "check that the address is this machine's, and the right to use the port",
-        Address::Unix(_) => "check that its directory exists, and the right to make files in it",
+fn refusal_text(address: &Address, source: &io::Error) -> &'static str {
+    match (source.raw_os_error().map(Errno::from_raw_os_error), address) {
+        (Some(Errno::MFILE), _) => {
+            "the process has no descriptor left: raise its limit (`LimitNOFILE=`, `ulimit -Hn`), or have fewer listeners and workers"
+        }
+        (Some(Errno::NFILE), _) => "the machine has no descriptor left: raise fs.file-max",
+        (_, Address::Ip(_)) => {
+            "check that the address is this machine's, and the right to use the port"
+        }
+        (_, Address::Unix(_)) => {
+            "check that its directory exists, and the right to make files in it"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where descriptors are what is missing, the address is not what to look at.
+    #[test]
+    fn a_lack_of_descriptors_is_named() {
+        let told = |errno: Errno| {
+            let error = StartError::Bind {
+                listener: "front".into(),
+                address: Address::Ip(([127, 0, 0, 1], 80).into()),
+                source: errno.into(),
+            };
+            error.to_string()
+        };
+        assert!(told(Errno::MFILE).contains("LimitNOFILE="));
+        assert!(told(Errno::NFILE).contains("fs.file-max"));
+        assert!(told(Errno::ACCESS).contains("the right to use the port"));
     }
 }

@@ -62,13 +62,38 @@ pub struct FileMark {
 }
 
 impl FileMark {
-    fn of(path: &Path) -> io::Result<Self> {
+    /// What lies there now.
+    ///
+    /// # Errors
+    ///
+    /// Nothing does, or it cannot be looked at.
+    pub fn of(path: &Path) -> io::Result<Self> {
         let found = fs::symlink_metadata(path)?;
         Ok(Self {
             path: path.to_owned(),
             device: found.dev(),
             inode: found.ino(),
         })
+    }
+
+    /// Whether it is still this file that lies there, as far as can be seen.
+    pub fn is_there(&self) -> bool {
+        match Self::of(&self.path) {
+            Ok(found) => found == *self,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Gives the file these permissions, if it is still this one.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses it.
+    pub fn set_permissions(&self, permissions: u32) -> io::Result<()> {
+        if !self.is_there() {
+            return Ok(());
+        }
+        fs::set_permissions(&self.path, Permissions::from_mode(permissions))
     }
 
     /// Removes the file, if it is still this one.

@@ -2,6 +2,7 @@
 //!
 //! No byte of a session passes here. When it is late, sessions go on; only ejections end later and tables are older.
 
+mod files;
 mod succession;
 
 use std::future::pending;
@@ -28,6 +29,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle as TaskHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+
+use files::Files;
 
 use crate::admin::{self, AdminListener, Doors, Pages, health};
 use crate::desk::Desk;
@@ -192,6 +195,8 @@ struct Plane {
     upgrades: Upgrades,
     /// The process before, while it lets its sessions finish.
     predecessor: Option<Predecessor>,
+    /// What was said about files of sockets.
+    files: Files,
     /// To the process that has taken over.
     successor: Option<Line>,
 }
@@ -261,6 +266,7 @@ impl Plane {
             upgrade_counter,
             upgrades,
             predecessor: None,
+            files: Files::default(),
             successor: None,
         };
         drop(guard);
@@ -345,9 +351,20 @@ impl Plane {
         let pages = Arc::new(Pages::new(Arc::clone(&desk)));
         self.admin =
             admin.map(|doors| tokio::spawn(async move { admin::serve(&doors, &pages).await }));
+        if let Some(listener) = control {
+            self.serve_on(listener);
+        }
+    }
+
+    /// Answers on this control socket, and no longer on the one before it.
+    fn serve_on(&mut self, listener: UnixListener) {
         let (leave, left) = oneshot::channel();
-        self.server = control.map(|listener| tokio::spawn(serve(listener, desk, left)));
-        self.leave = Some(leave);
+        let serving = serve(listener, Arc::clone(&self.desk), left);
+        self.server = Some(tokio::spawn(serving));
+        if let Some(before) = self.leave.replace(leave) {
+            // It ends by itself, with its last answers.
+            let _ = before.send(());
+        }
     }
 
     fn tick(&mut self) {
@@ -361,6 +378,7 @@ impl Plane {
         }
         if self.ticks.is_multiple_of(TICKS_PER_PULSE) {
             self.give_sign_of_life();
+            self.look_after_files();
         }
         // What has changed without a version is looked at now and then all the same.
         if self.prober.is_behind() || self.ticks.is_multiple_of(TICKS_PER_LOOK) {

@@ -197,6 +197,7 @@ impl Desk {
             routes: listener.routes.iter().map(Into::into).collect(),
             sessions: listener.sessions,
             accepted: listener.accepted,
+            has_lost_its_file: listener.has_lost_its_file,
             ended: counters
                 .listener(&listener.name)
                 .map(|tally| EndedReport::from(&tally.sessions))

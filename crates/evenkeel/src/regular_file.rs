@@ -21,6 +21,14 @@ pub(crate) fn open(path: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
+/// Whether a file may be put at this path: nothing is there, or a regular file is.
+pub(crate) fn may_be_replaced(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        found => check_regular(&found?),
+    }
+}
+
 /// Files under `/proc` call themselves regular, though `/proc/kmsg` is read like a pipe.
 fn file_system(file: &fs::File) -> io::Result<rustix::fs::FsWord> {
     Ok(rustix::fs::fstatfs(file)?.f_type)

@@ -308,11 +308,12 @@ fn apply(proxy: &Proxy, telemetry: &Telemetry, settings: Settings) -> Result<Cha
     telemetry.follow(&[&before, &settings]);
     let reloaded = proxy.reload(settings);
     telemetry.follow(&[&proxy.settings()]);
-    let changes = reloaded?;
-    if let Some(access_log) = access_log {
-        telemetry.go_over_to(access_log);
+    match (&reloaded, access_log) {
+        (Ok(_), Some(access_log)) => telemetry.go_over_to(access_log),
+        (Err(_), Some(access_log)) => access_log.undo(),
+        (_, None) => {}
     }
-    Ok(changes)
+    Ok(reloaded?)
 }
 
 fn broken(panicked: &JoinError) -> Outcome {

@@ -144,6 +144,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<KeptCluster>, StateFileError> {
 
 /// Writes the file whole or not at all: beside it first, onto the disk, then in its place.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A rename would put the file in the place of a device, say, for everybody on this machine.
+    regular_file::may_be_replaced(path)?;
     let beside = beside(path);
     let written = write_beside(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -209,6 +211,26 @@ mod tests {
             duty: Duty::Backups,
             endpoints: Vec::new(),
         }]
+    }
+
+    /// A pipe that lies there stays one, and the way to it is the reason that is told.
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+
+        let error = write(&path, b"state").unwrap_err();
+
+        assert!(error.to_string().contains("a pipe"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     /// What is written is read again, and nothing else lies beside it.

@@ -38,6 +38,9 @@ pub(crate) fn line(change: &Change) -> String {
         Change::ListenerMoved { listener, from, to } => {
             format!("listener {listener}: moved from {from} to {to}")
         }
+        Change::ListenerRestored { listener } => {
+            format!("listener {listener}: the file of its socket was gone, and is there again")
+        }
         Change::ListenerChanged { listener, keys } => {
             format!("listener {listener}: {}", changed(keys))
         }
@@ -84,7 +87,9 @@ pub(crate) fn deferral(deferred: &Deferred) -> String {
         running,
         configured,
     } = deferred;
-    format!("{key} = {configured} takes effect after a restart; until then it is {running}")
+    format!(
+        "{key} = {configured} takes effect after a restart or an upgrade; until then it is {running}"
+    )
 }
 
 fn changed(keys: &[String]) -> String {
@@ -111,6 +116,7 @@ const fn kind(change: &Change) -> Kind {
         Change::ListenerRemoved { .. } => (LISTENERS, "removed"),
         Change::ListenerRenamed { .. } => (LISTENERS, "renamed"),
         Change::ListenerMoved { .. } => (LISTENERS, "moved"),
+        Change::ListenerRestored { .. } => (LISTENERS, "restored"),
         Change::ListenerChanged { .. } => (LISTENERS, "changed"),
         Change::ClusterAdded { .. } => (CLUSTERS, "added"),
         Change::ClusterRemoved { .. } => (CLUSTERS, "removed"),
@@ -178,7 +184,7 @@ mod tests {
         };
         assert_eq!(
             deferral(&deferred),
-            "process.workers = 4 takes effect after a restart; until then it is 2"
+            "process.workers = 4 takes effect after a restart or an upgrade; until then it is 2"
         );
     }
 }

@@ -94,6 +94,11 @@ impl ControlLock {
         }))
     }
 
+    /// Whether others who look for it find it.
+    pub(super) fn is_there(&self) -> bool {
+        leads_to(&self.path, &self.file).unwrap_or(true)
+    }
+
     /// A descriptor for whoever is to share the lock.
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())

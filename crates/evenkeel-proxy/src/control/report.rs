@@ -77,6 +77,9 @@ pub struct ListenerReport {
     pub sessions: u64,
     /// Connections accepted since the start.
     pub accepted: u64,
+    /// Whether nobody can connect, because the file of its Unix socket was removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_lost_its_file: bool,
     /// What ended so far.
     pub ended: EndedReport,
 }

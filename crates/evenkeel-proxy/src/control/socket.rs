@@ -196,6 +196,34 @@ impl ControlSocket {
         self.lock.give_up_charge();
     }
 
+    /// Whether it can be reached, as far as can be seen.
+    pub fn is_there(&self) -> bool {
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) => identity(&found) == self.identity,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Makes it again after somebody has removed it, with its lock and its directory if those went with it.
+    ///
+    /// # Errors
+    ///
+    /// As in [`open`](Self::open): another process may have the path by now.
+    pub fn restore(&mut self) -> Result<(), ControlSocketError> {
+        make_directory(&self.path)?;
+        if !self.lock.is_there() {
+            let anew = lock_now(&self.path)?;
+            // The file that the lock before would remove is the new one's.
+            self.lock.give_up_charge();
+            self.lock = anew;
+        }
+        clear_the_way(&self.path)?;
+        self.listener = listen(&self.path).map_err(io_error("listen on", &self.path))?;
+        let made = fs::symlink_metadata(&self.path).map_err(io_error("look at", &self.path))?;
+        self.identity = identity(&made);
+        Ok(())
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -296,6 +324,19 @@ fn take_lock(path: &Path) -> Result<ControlLock, ControlSocketError> {
         }
         looks_left -= 1;
         thread::sleep(START_LOOK_EVERY);
+    }
+}
+
+/// Whoever holds the lock has the path.
+fn lock_now(path: &Path) -> Result<ControlLock, ControlSocketError> {
+    let lock_path = lock::beside(path);
+    let locked = ControlLock::acquire(lock_path.clone());
+    match locked.map_err(io_error("lock", &lock_path))? {
+        Locked::Ours(lock) => Ok(lock),
+        Locked::Held(pid) => Err(ControlSocketError::AlreadyRunning {
+            path: path.to_owned(),
+            pid,
+        }),
     }
 }
 

@@ -118,6 +118,7 @@ impl Bequest {
             layer: None,
             asked_for: self.asked_for(listeners),
             address: self.address.clone(),
+            is_reachable: true,
         }
     }
 

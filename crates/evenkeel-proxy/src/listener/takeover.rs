@@ -21,6 +21,8 @@ pub(crate) struct Held {
     pub(crate) asked_for: Address,
     /// Where it really listens.
     pub(crate) address: Address,
+    /// Whether anybody can connect there: the file of a Unix socket may have been removed.
+    pub(crate) is_reachable: bool,
 }
 
 /// Where a listener's sockets come from.
@@ -61,10 +63,8 @@ pub(crate) fn sources(
 impl Held {
     fn is_at(&self, settings: &ListenerSettings) -> bool {
         let is_address = settings.bind == self.asked_for || settings.bind == self.address;
-        is_address
-            && self
-                .layer
-                .is_none_or(|layer| layer == settings.protocol.layer())
+        let layer = settings.protocol.layer();
+        self.is_reachable && is_address && self.layer.is_none_or(|held| held == layer)
     }
 
     fn is_same(&self, settings: &ListenerSettings) -> bool {
@@ -111,6 +111,7 @@ mod tests {
             layer: Some(Layer::Transport),
             asked_for: Address::Ip(asked_for.parse().unwrap()),
             address: Address::Ip(address.parse().unwrap()),
+            is_reachable: true,
         }
     }
 
@@ -164,6 +165,18 @@ mod tests {
         let sources = decide(&before, &[wanted("a", "127.0.0.1:4000")]);
 
         assert_eq!(sources, [Source::TakenOver(0)]);
+    }
+
+    /// A socket that nobody can reach is made anew.
+    #[test]
+    fn a_socket_without_its_file_is_not_taken_over() {
+        let before = [Held {
+            is_reachable: false,
+            ..held("a", "127.0.0.1:80", "127.0.0.1:80")
+        }];
+        let after = [wanted("a", "127.0.0.1:80")];
+
+        assert!(matches!(decide(&before, &after)[..], [Source::Bound(_)]));
     }
 
     /// From one address to all, on the same port: the old listener would fail the claim, and is the only one that could.

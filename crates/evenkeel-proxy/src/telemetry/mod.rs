@@ -33,6 +33,15 @@ pub struct Telemetry {
 #[derive(Debug)]
 pub struct NextAccessLog(Option<AccessLog>);
 
+impl NextAccessLog {
+    /// As if it had not been opened: a file that was not there before is gone again.
+    pub fn undo(self) {
+        if let Some(log) = self.0 {
+            log.undo();
+        }
+    }
+}
+
 impl Telemetry {
     /// Makes a counter for every name in the settings, opens the access log and starts its writer.
     ///
@@ -59,7 +68,7 @@ impl Telemetry {
         self.counters.follow(settings);
     }
 
-    /// Opens an access log, for [`Telemetry::go_over_to`]. Dropped instead, it is as if it had not been opened.
+    /// Opens an access log, for [`Telemetry::go_over_to`] or [`NextAccessLog::undo`].
     ///
     /// # Errors
     ///

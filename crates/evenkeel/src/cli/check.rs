@@ -31,6 +31,8 @@ enum Verdict {
         listeners: usize,
         clusters: usize,
         endpoints: usize,
+        /// That stand for endpoints.
+        names: usize,
         /// Worth a second look; nothing is wrong.
         notes: Vec<String>,
     },
@@ -75,11 +77,19 @@ pub(super) fn appearance() -> Appearance {
 
 fn summary(file: &Path, loaded: &Loaded) -> String {
     format!(
-        "{}: ok ({}, {}, {})\n{}",
+        "{}: ok ({}, {}, {}{})\n{}",
         output::shown_path(file),
         counted(loaded.settings.listeners.len(), "listener"),
         counted(loaded.settings.clusters.len(), "cluster"),
         counted(loaded.endpoint_count(), "endpoint"),
+        match loaded.name_count() {
+            0 => String::new(),
+            count => format!(
+                ", {} that {} for more",
+                counted(count, "name"),
+                if count == 1 { "stands" } else { "stand" }
+            ),
+        },
         notes(&loaded.settings)
             .iter()
             .map(|note| format!("note: {note}\n"))
@@ -100,6 +110,7 @@ fn right(loaded: &Loaded) -> Verdict {
         listeners: loaded.settings.listeners.len(),
         clusters: loaded.settings.clusters.len(),
         endpoints: loaded.endpoint_count(),
+        names: loaded.name_count(),
         notes: notes(&loaded.settings),
     }
 }

@@ -82,6 +82,15 @@ fn headline(report: &StatusReport) -> String {
     )
 }
 
+fn place(listener: &ListenerReport) -> String {
+    let address = printable(&listener.address);
+    if listener.has_lost_its_file {
+        format!("{address} (removed: reload)")
+    } else {
+        address
+    }
+}
+
 fn remainder(predecessor: &PredecessorReport) -> String {
     let sessions = predecessor.sessions;
     let sessions = sessions.map_or_else(|| "?".to_owned(), |sessions| sessions.to_string());
@@ -117,7 +126,7 @@ fn listeners(listeners: &[ListenerReport]) -> String {
     for listener in listeners {
         table.push([
             printable(&listener.name),
-            printable(&listener.address),
+            place(listener),
             printable(&targets(listener)),
             listener.sessions.to_string(),
             listener.accepted.to_string(),
@@ -379,6 +388,7 @@ mod tests {
                 routes: Vec::new(),
                 sessions: 2,
                 accepted: 116,
+                has_lost_its_file: false,
                 ended: ended(),
             }],
             clusters: vec![ClusterReport {

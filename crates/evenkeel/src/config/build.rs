@@ -85,10 +85,15 @@ fn process(written: &Process, folder: &Path, surroundings: &Surroundings) -> Pro
         stop_deadline: limit(&[&written.stop_deadline], Some(STOP_DEADLINE))
             .unwrap_or(STOP_DEADLINE),
         control_socket: control_socket(written, folder, surroundings),
-        state_file: match written.state_file.as_ref().map(|file| &file.value) {
-            None | Some(WordOrPath::Word(_)) => None,
-            Some(WordOrPath::Path(path)) => Some(within(folder, path)),
-        },
+        state_file: state_file(written, folder),
+    }
+}
+
+/// `None` if there is none.
+pub(super) fn state_file(written: &Process, folder: &Path) -> Option<PathBuf> {
+    match written.state_file.as_ref().map(|file| &file.value) {
+        None | Some(WordOrPath::Word(_)) => None,
+        Some(WordOrPath::Path(path)) => Some(within(folder, path)),
     }
 }
 

@@ -6,6 +6,8 @@ mod health;
 mod routes;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::path::Path;
 
 use evenkeel_core::units::Address;
 use evenkeel_proxy::Sender;
@@ -24,6 +26,7 @@ use super::suggest::nearest;
 use super::tables::{ENDPOINTS_MAX, NAMED_TABLES_MAX};
 use super::units::check_name;
 use super::words::BalanceName;
+use crate::regular_file;
 
 /// Reports every rule that the files, taken together, break. Where a file could not be understood, what seems to be missing
 /// may be in it, and is not missed.
@@ -51,6 +54,27 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
     check_name_count(&file.clusters, problems);
     for cluster in &file.clusters {
         check_cluster(cluster, problems);
+    }
+}
+
+/// Whatever lies there would be replaced, or be waited for.
+pub(super) fn check_state_file(file: &File, folder: &Path, problems: &Problems) {
+    let (Some(written), Some(path)) = (
+        &file.process.state_file,
+        build::state_file(&file.process, folder),
+    ) else {
+        return;
+    };
+    // What cannot be looked at may be there later.
+    if let Err(error) = regular_file::may_be_replaced(&path)
+        && error.kind() == io::ErrorKind::InvalidInput
+    {
+        let message = format!(
+            "{} cannot be the state file: {error}",
+            shown(&path.display().to_string())
+        );
+        let problem = Problem::at(&written.span, message);
+        problems.report(problem.help("name a file of its own, or leave `state_file` out"));
     }
 }
 

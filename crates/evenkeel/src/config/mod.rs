@@ -74,6 +74,12 @@ impl Loaded {
             .map(|cluster| cluster.spec.endpoints.len())
             .sum()
     }
+
+    /// Names that stand for endpoints, over all clusters.
+    pub fn name_count(&self) -> usize {
+        let clusters = self.settings.clusters.iter();
+        clusters.map(|cluster| cluster.names.len()).sum()
+    }
 }
 
 /// Reads a file and all it includes.
@@ -127,6 +133,7 @@ fn finish(
         ..
     } = reading;
     check::check(&file, understood, &problems);
+    check::check_state_file(&file, folder, &problems);
     let built = build::build(&file, folder, surroundings);
     debug_assert!(
         built.is_some() || !problems.is_empty(),

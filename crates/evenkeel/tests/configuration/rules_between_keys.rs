@@ -173,3 +173,12 @@ fn keys_of_health_fit_each_other() {
         assert!(config(right).is_ok(), "{right}");
     }
 }
+
+/// A state file is put into its place by a rename: what is there and is no file would be gone for everybody on the machine.
+#[test]
+fn a_device_is_no_state_file() {
+    let text = format!("[process]\nstate_file = \"/dev/null\"\n{WEB}");
+    let problem = only_problem(config::parse_text("state.toml", &text));
+    assert!(problem.starts_with("state.toml:2:14"), "{problem}");
+    assert!(problem.contains("a device"), "{problem}");
+}

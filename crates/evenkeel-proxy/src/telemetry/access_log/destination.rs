@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use evenkeel_reactor::FileMark;
+
 use crate::settings::LogDestination;
 
 /// Only the owner may change the log, its group may read it.
@@ -23,6 +25,8 @@ pub(super) struct Target {
     file: File,
     /// Where to open it again; `None` for a standard stream.
     path: Option<PathBuf>,
+    /// The file, if it was not there before.
+    made: Option<FileMark>,
 }
 
 impl Target {
@@ -42,26 +46,46 @@ impl Target {
         Ok(Self {
             file: File::from(stream.as_fd().try_clone_to_owned()?),
             path: None,
+            made: None,
         })
     }
 
     fn file(path: &Path) -> io::Result<Self> {
+        let (file, made) = match append_to(path, OpenOptions::create_new) {
+            Ok(file) => {
+                let made = FileMark::of(path).ok();
+                (file, made)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                (append_to(path, OpenOptions::create)?, None)
+            }
+            Err(error) => return Err(error),
+        };
         Ok(Self {
-            file: append_to(path)?,
+            file,
             path: Some(path.to_owned()),
+            made,
         })
+    }
+
+    /// The file, if it was not there before.
+    pub(super) fn made(&self) -> Option<FileMark> {
+        self.made.clone()
     }
 }
 
 /// Not blocking, so that a named pipe that nobody reads is an error at the start instead of a start that hangs.
-fn append_to(path: &Path) -> io::Result<File> {
+fn append_to(
+    path: &Path,
+    create: fn(&mut OpenOptions, bool) -> &mut OpenOptions,
+) -> io::Result<File> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    OpenOptions::new()
+    let mut options = OpenOptions::new();
+    options
         .append(true)
-        .create(true)
         .mode(FILE_MODE)
-        .custom_flags(nonblocking)
-        .open(path)
+        .custom_flags(nonblocking);
+    create(&mut options, true).open(path)
 }
 
 impl Destination for Target {
@@ -76,7 +100,7 @@ impl Destination for Target {
 
     fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
-            self.file = append_to(path)?;
+            self.file = append_to(path, OpenOptions::create)?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use evenkeel_reactor::FileMark;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use thiserror::Error;
@@ -27,10 +28,15 @@ use writer::Writer;
 pub(super) use queue::Lines;
 pub use queue::QUEUED_RECORDS_MAX;
 
+/// How long a writer without work may take to end.
+const UNDO_PATIENCE: Duration = Duration::from_secs(1);
+
 /// An access log that is being written.
 #[derive(Debug)]
 pub struct AccessLog {
     queue: Arc<Queue>,
+    /// Its file, if that was not there before.
+    made: Option<FileMark>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -84,9 +90,19 @@ impl AccessLog {
         let Some(target) = opened else {
             return Ok(None);
         };
-        Self::spawn(target, settings.format, lines)
-            .map(Some)
-            .map_err(AccessLogError::Thread)
+        let made = target.made();
+        let log = Self::spawn(target, settings.format, lines);
+        let mut log = log.map_err(AccessLogError::Thread)?;
+        log.made = made;
+        Ok(Some(log))
+    }
+
+    /// As if it had never been opened: nothing has been written to it.
+    pub(super) fn undo(self) {
+        self.stop(UNDO_PATIENCE);
+        if let Some(made) = &self.made {
+            made.remove();
+        }
     }
 
     fn spawn(target: impl Destination, format: LogFormat, lines: &Arc<Lines>) -> io::Result<Self> {
@@ -97,6 +113,7 @@ impl AccessLog {
             .spawn(move || writer.run())?;
         Ok(Self {
             queue,
+            made: None,
             writer: Mutex::new(Some(thread)),
         })
     }
