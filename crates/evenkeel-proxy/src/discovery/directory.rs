@@ -39,6 +39,7 @@ struct Entry {
     resolved_at: Option<Instant>,
     trouble: Option<Trouble>,
     trouble_since: Option<Instant>,
+    failures: u64,
 }
 
 /// A name, for people.
@@ -54,6 +55,8 @@ pub struct NameStatus {
     pub trouble: Option<String>,
     /// Since when something has been wrong.
     pub trouble_for: Option<Duration>,
+    /// Rounds in which something was wrong.
+    pub failures: u64,
 }
 
 /// What a round has changed, for the log.
@@ -128,6 +131,7 @@ impl Directory {
         let mut news = News::default();
         let was_awaited = !entry.is_answered;
         entry.is_answered |= learned.is_answer();
+        entry.failures += u64::from(learned.trouble.is_some());
         entry.learn_trouble(learned.trouble, now, &mut news);
         let Some(targets) = learned.targets else {
             if was_awaited && entry.is_answered {
@@ -175,6 +179,7 @@ impl Entry {
             resolved_ago: self.resolved_at.map(since),
             trouble: self.trouble.as_ref().map(ToString::to_string),
             trouble_for: self.trouble_since.map(since),
+            failures: self.failures,
         }
     }
 }

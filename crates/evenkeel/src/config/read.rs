@@ -315,7 +315,7 @@ impl<'r> TableReader<'r> {
     pub(super) fn table(&self, name: &str) -> Option<Self> {
         let (key, at, value) = self.entry(name)?;
         let Some(entries) = value.get_ref().as_table() else {
-            self.report_form(key, value, found(value.get_ref()));
+            self.report_form(key, value, as_a_table(key, value.get_ref()));
             return None;
         };
         Some(self.open_inner(key, entries, at))
@@ -555,6 +555,19 @@ fn timeout_stem<'w>(table: &Table, written: &'w str) -> Option<&'w str> {
     let stem = written.strip_suffix("_timeout")?;
     let timeouts = table.key("timeouts")?.form.inner()?;
     timeouts.key(stem).map(|_| stem)
+}
+
+/// What to say of a plain value where a table is wanted: how the table is written, by its first key.
+fn as_a_table(key: &Key, value: &DeValue<'_>) -> Advice {
+    let found = found(value);
+    let Form::Table(table) = key.form else {
+        return found;
+    };
+    let first = table.keys.first();
+    first.map_or_else(
+        || found.clone(),
+        |first| format!("{found}; write `{} = {{ {} = … }}`", key.name, first.name),
+    )
 }
 
 /// What to say of a string where a word or a table is wanted.

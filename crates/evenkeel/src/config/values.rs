@@ -188,8 +188,26 @@ pub(super) fn word<T: Words>(value: &DeValue<'_>) -> Result<T, Advice> {
     T::of(written).ok_or_else(|| advise_word(written, names::<T>()))
 }
 
+/// Words of other programs, and what they are called here, where the two do not look alike.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("ip_hash", "source-hash"),
+    ("iphash", "source-hash"),
+    ("rr", "round-robin"),
+    ("wrr", "round-robin"),
+    ("lc", "least-connections"),
+    ("p2c", "two-choices"),
+    ("uri", "hash"),
+    ("on", "auto"),
+    ("yes", "auto"),
+];
+
 fn advise_word(written: &str, known: Vec<&'static str>) -> Advice {
-    match nearest(written, known) {
+    let mut elsewhere = ELSEWHERE.iter();
+    let here = elsewhere.find(|(theirs, ours)| *theirs == written && known.contains(ours));
+    match here
+        .map(|(_, ours)| *ours)
+        .or_else(|| nearest(written, known))
+    {
         Some(word) => format!("did you mean \"{word}\"?"),
         None => format!("\"{}\" is none of them", shown(written)),
     }

@@ -77,3 +77,41 @@ fn a_pace_and_name_servers_are_checked() {
         assert!(problem.contains(expected), "{dns}: {problem}");
     }
 }
+
+/// What users of other balancers write leads to what is written here.
+#[test]
+fn words_of_other_balancers_lead_to_ours() {
+    for (line, advice) in [
+        ("balance = \"roundrobin\"", "did you mean \"round-robin\"?"),
+        (
+            "balance = \"leastconn\"",
+            "did you mean \"least-connections\"?",
+        ),
+        ("balance = \"ip_hash\"", "did you mean \"source-hash\"?"),
+        (
+            "[listener.web2]\nbind = \"127.0.0.1:2\"\nto = \"web\"\nsplice = \"on\"",
+            "did you mean \"auto\"?",
+        ),
+        (
+            "[listener.web2]\nbind = \"127.0.0.1:2\"\nto = \"web\"\nproxy_protocol = \"v2\"",
+            "write `proxy_protocol = { from = … }`",
+        ),
+        (
+            "server = \"10.0.0.2:80\"",
+            "this is called `endpoints` here",
+        ),
+        (
+            "[backend.web2]\nendpoints = [\"10.0.0.1:80\"]",
+            "this is called `cluster` here",
+        ),
+    ] {
+        let problem = only_problem(config::parse_text("words.toml", &format!("{WEB}{line}\n")));
+        assert!(problem.contains(advice), "{line}: {problem}");
+    }
+    let admin = format!("admin = \"127.0.0.1:9090\"\n{WEB}");
+    let problem = only_problem(config::parse_text("words.toml", &admin));
+    assert!(
+        problem.contains("write `admin = { bind = … }`"),
+        "{problem}"
+    );
+}

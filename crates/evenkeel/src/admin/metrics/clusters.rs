@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use evenkeel_core::{ClusterStatus, EndpointStatus, Failure};
+use evenkeel_core::{ClusterStatus, Duty, EndpointOverrides, EndpointStatus, Failure};
+use evenkeel_proxy::control::operator::duty_code;
 use evenkeel_proxy::control::report::{STATE_CODES, failure_code, state_code};
 use evenkeel_proxy::telemetry::counters::{ClusterTally, Counters};
 
@@ -22,6 +23,7 @@ pub(super) fn write(desk: &Desk, page: &mut Page) {
     let counters = desk.telemetry.counters();
     write_queues(&clusters, page);
     write_times(&clusters, counters, page);
+    write_duties(&clusters, page);
     let endpoints = endpoints(&clusters);
     write_states(&endpoints, page);
     write_gauges(&endpoints, page);
@@ -57,6 +59,16 @@ fn write_times(clusters: &[ClusterStatus], counters: &Counters, page: &mut Page)
     let mut connects = page.family(&family::CLUSTER_CONNECTS);
     for (name, tally) in &counted {
         connects.put_histogram(&[name], &tally.connects);
+    }
+}
+
+fn write_duties(clusters: &[ClusterStatus], page: &mut Page) {
+    let mut duties = page.family(&family::CLUSTER_DUTY);
+    for cluster in clusters {
+        for duty in [Duty::Primaries, Duty::Backups] {
+            let is_so = cluster.duty == duty;
+            duties.put(&[&cluster.name, duty_code(duty)], u8::from(is_so));
+        }
     }
 }
 
@@ -96,6 +108,7 @@ fn write_gauges(endpoints: &[Named<'_>], page: &mut Page) {
     for (cluster, endpoint) in endpoints {
         effective.put(&[cluster, &endpoint.name], endpoint.effective_weight);
     }
+    write_overridden(endpoints, page);
     let mut in_flight = page.family(&family::ENDPOINT_IN_FLIGHT);
     for (cluster, endpoint) in endpoints {
         in_flight.put(&[cluster, &endpoint.name], endpoint.in_flight);
@@ -105,6 +118,17 @@ fn write_gauges(endpoints: &[Named<'_>], page: &mut Page) {
         if let Some(limit) = endpoint.max_connections {
             most.put(&[cluster, &endpoint.name], limit);
         }
+    }
+}
+
+fn write_overridden(endpoints: &[Named<'_>], page: &mut Page) {
+    let mut overridden = page.family(&family::ENDPOINT_OVERRIDDEN);
+    for (cluster, endpoint) in endpoints {
+        let EndpointOverrides { weight, service } = endpoint.overrides;
+        let mut put =
+            |value, is_so| overridden.put(&[cluster, &endpoint.name, value], u8::from(is_so));
+        put("weight", weight.is_some());
+        put("service", service.is_some());
     }
 }
 

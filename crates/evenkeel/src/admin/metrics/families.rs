@@ -71,12 +71,16 @@ families! {
         "How long sessions waited for a free slot: those that had to, and have ended.";
     CLUSTER_CONNECTS = Histogram "evenkeel_cluster_connect_duration_seconds" ["cluster"]
         "From the first attempt to the connection that served, of the sessions that have ended.";
+    CLUSTER_DUTY = Gauge "evenkeel_cluster_on_duty" ["cluster", "tier"]
+        "1 for the tier that has the work, primaries or backups, 0 for the other.";
     ENDPOINT_STATE = Gauge "evenkeel_endpoint_state" ["cluster", "endpoint", "state"]
         "1 for the state that the endpoint is in, 0 for the others.";
     ENDPOINT_WEIGHT = Gauge "evenkeel_endpoint_weight" ["cluster", "endpoint"]
         "Its weight as configured.";
     ENDPOINT_EFFECTIVE_WEIGHT = Gauge "evenkeel_endpoint_effective_weight" ["cluster", "endpoint"]
         "Its weight less recent failures.";
+    ENDPOINT_OVERRIDDEN = Gauge "evenkeel_endpoint_overridden" ["cluster", "endpoint", "value"]
+        "1 where an operator has set the value, weight or service, over the configuration.";
     ENDPOINT_IN_FLIGHT = Gauge "evenkeel_endpoint_in_flight_sessions" ["cluster", "endpoint"]
         "Sessions on it now.";
     ENDPOINT_MAX_CONNECTIONS = Gauge "evenkeel_endpoint_max_connections" ["cluster", "endpoint"]
@@ -93,6 +97,12 @@ families! {
         "1 if its last probe passed.";
     PROBE_DURATION = Gauge "evenkeel_probe_duration_seconds" ["cluster", "endpoint"]
         "How long its last probe took.";
+    NAME_ADDRESSES = Gauge "evenkeel_name_addresses" ["name"]
+        "Addresses that the name leads to.";
+    NAME_ANSWER_AGE = Gauge "evenkeel_name_answer_age_seconds" ["name"]
+        "How long ago its last good answer came; missing before the first.";
+    NAME_FAILURES = Counter "evenkeel_name_failures_total" ["name"]
+        "How often it was asked for without a good answer, or with half of one.";
     SPLICE_BYTES = Counter "evenkeel_splice_bytes_total" []
         "Bytes that went through the kernel's pipes.";
     SPLICE_PIPES = Gauge "evenkeel_splice_pipes" []

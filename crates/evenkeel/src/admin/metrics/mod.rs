@@ -6,6 +6,7 @@
 mod clusters;
 mod families;
 mod listeners;
+mod names;
 mod probes;
 mod process;
 mod text;
@@ -20,6 +21,7 @@ pub(super) fn write(desk: &Desk) -> String {
     process::write(desk, &mut page);
     listeners::write(desk, &mut page);
     clusters::write(desk, &mut page);
+    names::write(desk, &mut page);
     write_splices(desk, &mut page);
     write_log(desk, &mut page);
     page.finish()
