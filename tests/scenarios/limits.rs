@@ -158,3 +158,26 @@ fn clients_beyond_a_limit_wait_their_turn() {
     }
     assert!(evenkeel.program_log().contains("max_connections"));
 }
+
+/// Who waits at an address that a reload removes is served, though its listener is full: there is no later for them.
+#[test]
+fn those_who_wait_at_an_address_that_goes_are_served() {
+    let (endpoint, front, other) = (Service::echo(), ports::free(), ports::free());
+    let config = |bind: SocketAddr| {
+        format!(
+            "[listener.front]\nbind = \"{bind}\"\nto = \"echo\"\nmax_connections = 1\n[cluster.echo]\nendpoints = [\"{}\"]\n",
+            endpoint.address()
+        )
+    };
+    let evenkeel = Evenkeel::start(config(front));
+    let mut inside = client::connect(front);
+    client::echo(&mut inside, b"inside");
+    let mut waiting: Vec<TcpStream> = (0..8).map(|_| client::connect(front)).collect();
+
+    evenkeel.reloaded(&config(other));
+
+    for stream in waiting.iter_mut().chain([&mut inside]) {
+        client::echo(stream, b"served");
+    }
+    assert!(client::try_connect(front).is_err());
+}

@@ -65,6 +65,11 @@ impl<B: Bell> Limit<B> {
         taken
     }
 
+    /// Takes a place whether there is one or not.
+    pub(crate) fn take_beyond(&self) {
+        self.taken.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Gives a place back without a word: for one that could not be used for want of something else. To ring for it would have
     /// workers wake each other in a circle.
     pub(crate) fn give_back(&self) {

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use evenkeel_core::units::Address;
 use evenkeel_reactor::{Claim, FileMark, Inherited, Listener, PathError, Sharing, StreamOptions};
@@ -49,6 +49,8 @@ pub(crate) struct ListenerState {
     pub(crate) options: StreamOptions,
     pub(crate) counts: Arc<Counts>,
     pub(crate) capacity: Arc<Capacity>,
+    /// Set when its sockets are to be closed.
+    pub(crate) leaving: AtomicBool,
 }
 
 /// What a listener has done under its name, over all its reloads. Written by all workers for each connection: on lines of its
@@ -101,6 +103,7 @@ impl ListenerState {
             options: bound.options,
             counts,
             capacity: Arc::clone(capacity),
+            leaving: AtomicBool::new(false),
         })
     }
 
@@ -131,7 +134,10 @@ impl ListenerState {
     ///
     /// There is none, for this reason; `bell` will be rung when there may be one.
     pub(crate) fn admit(self: &Arc<Self>, bell: &WorkerBell) -> Result<Admission, PauseCause> {
-        if !self.counts.limit.take(bell) {
+        // Whoever still waits when an address goes would be reset: there is no later.
+        if self.leaving.load(Ordering::Relaxed) {
+            self.counts.limit.take_beyond();
+        } else if !self.counts.limit.take(bell) {
             return Err(PauseCause::Listener);
         }
         match self.capacity.take(bell) {

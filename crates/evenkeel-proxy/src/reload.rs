@@ -352,6 +352,7 @@ impl<'a> Succession<'a> {
             options,
             counts,
             capacity: Arc::clone(&before.capacity),
+            leaving: AtomicBool::new(false),
         });
         self.changed.push(Arc::clone(&listener));
         Some(listener)
@@ -392,11 +393,16 @@ impl<'a> Succession<'a> {
             .unwrap_or_default()
     }
 
-    /// The numbers of those before whose sockets nobody has taken over.
+    /// The numbers of those before whose sockets nobody has taken over. They know from now on.
     fn closed(&self) -> Vec<u32> {
         let numbers = self.before.listeners.iter().map(|listener| listener.number);
         let is_kept = |number: u32| self.listeners.iter().any(|kept| kept.number == number);
-        numbers.filter(|number| !is_kept(*number)).collect()
+        let closed: Vec<u32> = numbers.filter(|number| !is_kept(*number)).collect();
+        let before = self.before.listeners.iter();
+        for leaving in before.filter(|listener| closed.contains(&listener.number)) {
+            leaving.leaving.store(true, Ordering::Relaxed);
+        }
+        closed
     }
 }
 
