@@ -5,7 +5,6 @@
 mod files;
 mod succession;
 
-use std::future::pending;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use std::time::{Duration, Instant, SystemTime};
 use evenkeel_proxy::Proxy;
 use evenkeel_proxy::control::operator::Kept;
 use evenkeel_proxy::control::protocol::StopMode;
-use evenkeel_proxy::control::server;
 use evenkeel_proxy::control::socket::ControlSocket;
 use evenkeel_proxy::discovery::{Directory, Follower};
 use evenkeel_proxy::probe::Prober;
@@ -331,16 +329,6 @@ impl Plane {
         Ok(())
     }
 
-    /// The process before still serves everybody, so that the end of this one costs nobody anything. The rest waits until this one
-    /// serves, or does no harm.
-    fn fulfil_before_serving(&mut self, wish: Wish) -> io::Result<()> {
-        if wish == Wish::Stop {
-            return Err(io::Error::other("it was told to stop before it served"));
-        }
-        self.fulfil(wish);
-        Ok(())
-    }
-
     /// Begins to answer on the control socket and the admin listener.
     fn serve(&mut self) {
         let Some(entrances) = self.entrances.take() else {
@@ -353,17 +341,6 @@ impl Plane {
             admin.map(|doors| tokio::spawn(async move { admin::serve(&doors, &pages).await }));
         if let Some(listener) = control {
             self.serve_on(listener);
-        }
-    }
-
-    /// Answers on this control socket, and no longer on the one before it.
-    fn serve_on(&mut self, listener: UnixListener) {
-        let (leave, left) = oneshot::channel();
-        let serving = serve(listener, Arc::clone(&self.desk), left);
-        self.server = Some(tokio::spawn(serving));
-        if let Some(before) = self.leave.replace(leave) {
-            // It ends by itself, with its last answers.
-            let _ = before.send(());
         }
     }
 
@@ -601,17 +578,4 @@ fn take_reloads(
         runtime.spawn(reloader.run(asked));
     }
     reloads
-}
-
-/// Without its control socket the process goes on; an operator has signals left.
-async fn serve(listener: UnixListener, desk: Arc<Desk>, left: oneshot::Receiver<()>) {
-    // A sender that is gone has not sent: the process is ending, and the runtime with it.
-    let left = async {
-        if left.await.is_err() {
-            pending::<()>().await;
-        }
-    };
-    if let Err(error) = server::serve(listener, desk, left).await {
-        tracing::error!(%error, "the control socket is not served");
-    }
 }

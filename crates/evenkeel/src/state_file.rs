@@ -218,14 +218,7 @@ mod tests {
     fn what_is_no_file_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pipe");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &path,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR,
-            0,
-        )
-        .unwrap();
+        make_pipe(&path);
 
         let error = write(&path, b"state").unwrap_err();
 
@@ -292,7 +285,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
     }
 
-    /// A pipe in its place is not waited for, neither to be read nor to be written beside.
+    /// A pipe is not waited for, neither in its place to be read nor beside it to be written.
     #[test]
     fn a_pipe_holds_up_nobody() {
         let folder = tempfile::tempdir().unwrap();
@@ -301,6 +294,7 @@ mod tests {
         let refused = read(&path).unwrap_err();
         assert!(refused.to_string().contains("a pipe"), "{refused}");
 
+        fs::remove_file(&path).unwrap();
         make_pipe(&beside(&path));
         write(&path, &encode(&world())).unwrap();
 

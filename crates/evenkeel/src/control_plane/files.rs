@@ -4,11 +4,16 @@
 //! reload, which an operator decides on; until then there is one line in the log, and `status` says it.
 
 use std::collections::BTreeSet;
+use std::future::pending;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use evenkeel_proxy::ListenerStatus;
+use evenkeel_proxy::control::server;
+use tokio::sync::oneshot;
 
 use super::{Phase, Plane};
+use crate::desk::Desk;
 
 /// What has been said.
 #[derive(Debug, Default)]
@@ -20,6 +25,17 @@ pub(super) struct Files {
 }
 
 impl Plane {
+    /// Answers on this control socket, and no longer on the one before it.
+    pub(super) fn serve_on(&mut self, listener: UnixListener) {
+        let (leave, left) = oneshot::channel();
+        let serving = serve(listener, Arc::clone(&self.desk), left);
+        self.server = Some(tokio::spawn(serving));
+        if let Some(before) = self.leave.replace(leave) {
+            // It ends by itself, with its last answers.
+            let _ = before.send(());
+        }
+    }
+
     pub(super) fn look_after_files(&mut self) {
         if self.phase == Phase::Running && self.leave.is_some() {
             self.look_after_listeners();
@@ -64,5 +80,18 @@ impl Plane {
             }
             Err(_) => {}
         }
+    }
+}
+
+/// Without its control socket the process goes on; an operator has signals left.
+async fn serve(listener: UnixListener, desk: Arc<Desk>, left: oneshot::Receiver<()>) {
+    // A sender that is gone has not sent: the process is ending, and the runtime with it.
+    let left = async {
+        if left.await.is_err() {
+            pending::<()>().await;
+        }
+    };
+    if let Err(error) = server::serve(listener, desk, left).await {
+        tracing::error!(%error, "the control socket is not served");
     }
 }

@@ -13,6 +13,7 @@ use super::{Phase, Plane};
 use crate::admin::AdminListener;
 use crate::keeper::Keeper;
 use crate::notify::Supervisor;
+use crate::signals::Wish;
 use crate::upgrade::endowment::MayUpgrade;
 use crate::upgrade::underway::{Event, Goods, Heir, Upgrades};
 
@@ -58,6 +59,16 @@ impl Plane {
             files.retain(|file| admin.file() != Some(file));
         }
         self.charge.proxy.take_files(&files);
+    }
+
+    /// The process before still serves everybody, so that the end of this one costs nobody anything. The rest waits until this one
+    /// serves, or does no harm.
+    pub(super) fn fulfil_before_serving(&mut self, wish: Wish) -> io::Result<()> {
+        if wish == Wish::Stop {
+            return Err(io::Error::other("it was told to stop before it served"));
+        }
+        self.fulfil(wish);
+        Ok(())
     }
 
     /// Hears what the process before still has to finish, and tells the one after what there is here.
