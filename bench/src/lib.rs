@@ -17,7 +17,9 @@ mod window;
 
 use anyhow::Result;
 
-pub use plan::{Course, Figures, HttpLoad, Latency, Load, Plan, Request, TcpLoad, Usage};
+pub use plan::{
+    Course, Figures, HttpLoad, Latency, Load, Plan, Request, TcpLoad, Transport, Usage,
+};
 
 /// Carries out the plan, in the time that it allows and a few seconds more.
 ///

@@ -1,6 +1,7 @@
 //! What a load is to do, and what came of it: the two things that pass between the bench and its load.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ pub struct Plan {
     pub warm_up_millis: u64,
     /// How long it is measured.
     pub window_millis: u64,
+    /// The certificate of the proxy, as PEM, where connections are secured by TLS.
+    pub trusted: Option<PathBuf>,
     /// The proxy's processes, whose use of the machine is read; none for a direct connection.
     pub watched: Vec<u32>,
 }
@@ -57,6 +60,8 @@ pub struct HttpLoad {
     pub answer_bytes: u64,
     /// What a connection does with its exchanges.
     pub course: Course,
+    /// How it is secured on its way to the proxy.
+    pub transport: Transport,
 }
 
 /// What is asked.
@@ -75,8 +80,20 @@ pub enum Request {
 pub enum Course {
     /// Makes one after the other.
     KeepAlive,
+    /// Makes one and closes; another is opened then.
+    Connect,
     /// Makes one and then stays open; the window is as long as it takes to open the connections.
     Idle,
+}
+
+/// How connections to the proxy are secured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Not at all.
+    Plain,
+    /// By TLS, without resumption.
+    Tls,
 }
 
 /// What was measured in the window.

@@ -1,11 +1,13 @@
 //! Each load, through a relay that does what it should, and through relays that do not: a load that cannot fail shows nothing.
 
-use std::io::{ErrorKind, Read, Write};
+mod support;
+
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 
-use evenkeel_bench::{Course, Figures, HttpLoad, Load, Plan, Request, TcpLoad, run};
+use evenkeel_bench::{Course, Figures, HttpLoad, Load, Plan, Request, TcpLoad, Transport, run};
+use support::free;
 
 const PING_PONG: Load = Load::Tcp(TcpLoad::PingPong);
 const CONNECT: Load = Load::Tcp(TcpLoad::Connect);
@@ -14,6 +16,7 @@ const IDLE: Load = Load::Tcp(TcpLoad::Idle);
 const GET: Load = http(Request::Get, 128, Course::KeepAlive);
 const GET_LARGE: Load = http(Request::Get, 1 << 20, Course::KeepAlive);
 const POST: Load = http(Request::Post(1 << 20), 128, Course::KeepAlive);
+const CONNECT_GET: Load = http(Request::Get, 128, Course::Connect);
 const HTTP_IDLE: Load = http(Request::Get, 128, Course::Idle);
 
 const fn http(request: Request, answer_bytes: u64, course: Course) -> Load {
@@ -21,6 +24,7 @@ const fn http(request: Request, answer_bytes: u64, course: Course) -> Load {
         request,
         answer_bytes,
         course,
+        transport: Transport::Plain,
     })
 }
 
@@ -85,20 +89,6 @@ impl Relay {
     }
 }
 
-/// An address that nobody listens on: below the ports that the kernel gives to outgoing connections, and each only once.
-fn free() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 2000 + u16::try_from(std::process::id() % 4000).expect("below 4000");
-    loop {
-        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        match TcpStream::connect(address) {
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return address,
-            _ => {}
-        }
-    }
-}
-
 /// A short load over four connections, watching this very process.
 fn through(relay: Relay, load: Load) -> anyhow::Result<Figures> {
     let endpoint = free();
@@ -109,6 +99,7 @@ fn through(relay: Relay, load: Load) -> anyhow::Result<Figures> {
         endpoints: vec![endpoint],
         warm_up_millis: 10,
         window_millis: 50,
+        trusted: None,
         watched: vec![std::process::id()],
     })
 }
@@ -122,7 +113,15 @@ fn fault(relay: Relay, load: Load) -> String {
 #[test]
 fn a_load_through_a_faithful_relay_ends_with_figures() {
     for load in [
-        PING_PONG, CONNECT, BULK, IDLE, GET, GET_LARGE, POST, HTTP_IDLE,
+        PING_PONG,
+        CONNECT,
+        BULK,
+        IDLE,
+        GET,
+        GET_LARGE,
+        POST,
+        CONNECT_GET,
+        HTTP_IDLE,
     ] {
         let figures = through(Relay::Faithful, load).expect("the relay is faithful");
         assert!(figures.work > 0, "{load:?}: {figures:?}");
@@ -138,7 +137,7 @@ fn a_load_through_a_faithful_relay_ends_with_figures() {
 /// An answer that is not what was sent is no answer.
 #[test]
 fn a_changed_answer_is_noticed() {
-    for load in [PING_PONG, CONNECT, IDLE, GET, HTTP_IDLE] {
+    for load in [PING_PONG, CONNECT, IDLE, GET, CONNECT_GET, HTTP_IDLE] {
         let fault = fault(Relay::Corrupt, load);
         assert!(fault.contains("wrong answer"), "{load:?}: {fault}");
     }

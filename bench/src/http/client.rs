@@ -1,10 +1,11 @@
 //! A client: one connection, one exchange at a time, and what all clients of a load have in common.
 
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
 
+use super::channel::{Channel, Security};
 use super::incoming::{Head, Incoming, parse_answer};
 use super::outgoing::{Outgoing, Sent, Template};
 use super::{Tally, UNCOUNTED};
@@ -15,6 +16,7 @@ use crate::plan::HttpLoad;
 /// What all clients of a load share.
 pub(super) struct Clients {
     target: SocketAddr,
+    security: Security,
     answer_bytes: u64,
     request: Template,
     pattern: Pattern,
@@ -32,7 +34,7 @@ pub(super) enum Progress {
 
 /// One connection.
 pub(super) struct Client {
-    pub(super) stream: TcpStream,
+    pub(super) channel: Channel,
     number: u64,
     request: Request,
     answer: Incoming,
@@ -45,9 +47,10 @@ enum Request {
 }
 
 impl Clients {
-    pub(super) fn new(target: SocketAddr, load: HttpLoad) -> Self {
+    pub(super) fn new(target: SocketAddr, load: HttpLoad, security: Security) -> Self {
         Self {
             target,
+            security,
             answer_bytes: load.answer_bytes,
             request: Template::request(load.request, load.answer_bytes),
             pattern: Pattern::new(),
@@ -58,7 +61,14 @@ impl Clients {
 
     /// A connection that waits for what it asks for.
     pub(super) fn connect(&self) -> Result<Client> {
-        Ok(Client::new(connect_and_wait(self.target)?))
+        let stream = connect_and_wait(self.target)?;
+        Ok(Client::new(self.security.over(stream)?))
+    }
+
+    /// A connection that is not waited for: its first event tells that it stands.
+    pub(super) fn begin_to_connect(&self) -> Result<Client> {
+        let stream = connect::begin(self.target).context("cannot connect")?;
+        Ok(Client::new(self.security.over(stream)?))
     }
 
     /// Begins the next exchange on a connection.
@@ -100,7 +110,7 @@ impl Clients {
         if let Request::Sending(outgoing) = &mut client.request {
             let sent = self
                 .request
-                .send(outgoing, &self.pattern, &mut client.stream)
+                .send(outgoing, &self.pattern, &mut client.channel)
                 .context("cannot send")?;
             if sent == Sent::Whole {
                 client.request = Request::Sent;
@@ -112,7 +122,7 @@ impl Clients {
     /// Nothing follows an answer: what is left to read when it is whole is another event, and a fault.
     fn receive(&mut self, client: &mut Client) -> Result<Progress> {
         loop {
-            let count = match client.stream.read(&mut self.buffer) {
+            let count = match client.channel.read(&mut self.buffer) {
                 Ok(0) => bail!("the connection was closed before the answer was complete"),
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -151,9 +161,9 @@ pub(super) fn wait_until_served(clients: &mut Clients) -> Result<()> {
 }
 
 impl Client {
-    const fn new(stream: TcpStream) -> Self {
+    const fn new(channel: Channel) -> Self {
         Self {
-            stream,
+            channel,
             number: UNCOUNTED,
             request: Request::Sent,
             answer: Incoming::Awaited,

@@ -50,9 +50,9 @@ impl<'a> KeepAlive<'a> {
         for number in 0..plan.connections {
             let mut client = clients.connect()?;
             clients.complete(&mut client)?;
-            client.stream.set_nonblocking(true)?;
+            client.channel.stream().set_nonblocking(true)?;
             let events = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
-            poller.add(&client.stream, number, events)?;
+            poller.add(client.channel.stream(), number, events)?;
             clients.begin(&mut client)?;
             let state = State::Asking(Instant::now());
             connections.push(Connection { client, state });

@@ -3,7 +3,9 @@
 //! Every exchange has a number, which its path and its answer's `ETag` carry and from which both bodies follow, so that an answer
 //! that belongs to another exchange is noticed.
 
+mod channel;
 mod client;
+mod connect;
 mod idle;
 mod incoming;
 mod keep_alive;
@@ -14,6 +16,7 @@ use anyhow::{Result, bail};
 
 use crate::endpoints::Endpoints;
 use crate::plan::{Course, Figures, HttpLoad, Plan};
+use channel::Security;
 use client::{Clients, wait_until_served};
 use service::Answering;
 
@@ -33,10 +36,12 @@ struct Tally {
 /// Starts the endpoints, runs the load, and holds what the clients counted against what the endpoints counted.
 pub(crate) fn run(plan: &Plan, load: HttpLoad) -> Result<Figures> {
     let endpoints = Endpoints::start(&plan.endpoints, Answering::new())?;
-    let mut clients = Clients::new(plan.target, load);
+    let security = Security::new(plan.trusted.as_deref())?;
+    let mut clients = Clients::new(plan.target, load, security);
     wait_until_served(&mut clients)?;
     let figures = match load.course {
         Course::KeepAlive => keep_alive::run(plan, &mut clients),
+        Course::Connect => connect::run(plan, &mut clients),
         Course::Idle => idle::run(plan, &mut clients),
     }?;
     let seen = endpoints.stop()?.tally;

@@ -24,7 +24,11 @@ pub(crate) fn run(options: &Options, programs: &Programs) -> Result<()> {
     let workloads = options.workloads.iter();
     for workload in workloads.filter(|workload| workload.work != Work::Idle) {
         println!("\n{}: system calls for {}", workload.name, unit(workload));
-        for &peer in options.peers.iter().filter(|&&peer| peer != Peer::Direct) {
+        for &peer in options
+            .peers_for(workload)
+            .iter()
+            .filter(|&&peer| peer != Peer::Direct)
+        {
             let mut request = rounds::request(options, workload, peer, programs, &folder);
             request.probe = Probe::SystemCalls;
             request.warm_up_millis = 0;

@@ -1,6 +1,6 @@
 //! The bench of HTTP: its loads, and what evenkeel promises on each.
 
-use evenkeel_bench::{Course, HttpLoad, Load, Request};
+use evenkeel_bench::{Course, HttpLoad, Load, Request, Transport};
 
 use super::peer::{Peer, Rival};
 use super::workload::{Figure, Target, Work, Workload};
@@ -74,6 +74,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             request: Request::Post(16 * KIB),
             answer_bytes: 128,
             course: Course::KeepAlive,
+            transport: Transport::Plain,
         }),
         connections: 64,
         work: Work::Exchanges,
@@ -92,6 +93,46 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         connections: 4000,
         work: Work::Idle,
         targets: &[Target::own(Figure::IdleMemory, 1536.0)],
+    },
+    Workload {
+        name: "tls-handshake",
+        title: "connect with a full TLS handshake, GET 128 bytes, close; 64 at once",
+        load: secured(128, Course::Connect),
+        connections: 64,
+        work: Work::Exchanges,
+        targets: &[
+            cpu_over_haproxy(0.55),
+            CPU_NOT_ABOVE_TUNED_HAPROXY,
+            CPU_NOT_ABOVE_NGINX,
+        ],
+    },
+    Workload {
+        name: "tls-128",
+        title: "GET over TLS, answered with 128 bytes, on 64 connections",
+        load: secured(128, Course::KeepAlive),
+        connections: 64,
+        work: Work::Exchanges,
+        targets: &[
+            cpu_over_haproxy(0.77),
+            CPU_NOT_ABOVE_TUNED_HAPROXY,
+            CPU_NOT_ABOVE_NGINX,
+            P50_NOT_ABOVE_HAPROXY,
+            P99_NOT_ABOVE_HAPROXY,
+        ],
+    },
+    Workload {
+        name: "tls-16k",
+        title: "GET over TLS, answered with 16 KiB, on 64 connections",
+        load: secured(16 * KIB, Course::KeepAlive),
+        connections: 64,
+        work: Work::Exchanges,
+        targets: &[
+            cpu_over_haproxy(0.60),
+            CPU_NOT_ABOVE_TUNED_HAPROXY,
+            CPU_NOT_ABOVE_NGINX,
+            P50_NOT_ABOVE_HAPROXY,
+            P99_NOT_ABOVE_HAPROXY,
+        ],
     },
 ];
 
@@ -112,5 +153,15 @@ const fn get(answer_bytes: u64, course: Course) -> Load {
         request: Request::Get,
         answer_bytes,
         course,
+        transport: Transport::Plain,
+    })
+}
+
+const fn secured(answer_bytes: u64, course: Course) -> Load {
+    Load::Http(HttpLoad {
+        request: Request::Get,
+        answer_bytes,
+        course,
+        transport: Transport::Tls,
     })
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use evenkeel_bench::{Figures, Load, Plan};
+use evenkeel_bench::{Figures, Load, Plan, Transport};
 use serde::{Deserialize, Serialize};
 
+use super::certificate::Certificate;
 use super::isolation;
 use super::peer::{Peer, Proxy, Setting};
 use super::trace::{Calls, Trace};
@@ -84,12 +85,15 @@ fn empty(folder: &Path) -> Result<()> {
 }
 
 fn measure(request: &Request) -> Result<Measurement> {
+    let certificate = is_secured(request.load).then(|| Certificate::make(&request.folder));
+    let certificate = certificate.transpose()?;
     let setting = Setting {
         programs: &request.programs,
         load: request.load,
         listen: LISTEN,
         endpoints: &ENDPOINTS,
         folder: &request.folder,
+        certificate: certificate.as_ref(),
     };
     let proxy = request.peer.start(&setting)?;
     let trace = proxy
@@ -97,7 +101,8 @@ fn measure(request: &Request) -> Result<Measurement> {
         .filter(|_| request.probe == Probe::SystemCalls);
     let trace = trace.map(|proxy| Trace::attach(&proxy.processes()?, &request.folder));
     let trace = trace.transpose()?;
-    let figures = run_load(request, proxy.as_ref())?;
+    let trusted = certificate.map(|certificate| certificate.certificate);
+    let figures = run_load(request, proxy.as_ref(), trusted)?;
     let calls = trace.map(Trace::detach).transpose()?;
     let spliced_share = proxy.as_ref().map(Proxy::spliced_share).transpose()?;
     Ok(Measurement {
@@ -108,7 +113,15 @@ fn measure(request: &Request) -> Result<Measurement> {
     })
 }
 
-fn run_load(request: &Request, proxy: Option<&Proxy>) -> Result<Figures> {
+/// Whether connections to the proxy are secured by TLS.
+pub(crate) const fn is_secured(load: Load) -> bool {
+    match load {
+        Load::Tcp(_) => false,
+        Load::Http(load) => matches!(load.transport, Transport::Tls),
+    }
+}
+
+fn run_load(request: &Request, proxy: Option<&Proxy>, trusted: Option<PathBuf>) -> Result<Figures> {
     let plan = Plan {
         load: request.load,
         connections: request.connections,
@@ -116,6 +129,7 @@ fn run_load(request: &Request, proxy: Option<&Proxy>) -> Result<Figures> {
         endpoints: ENDPOINTS.to_vec(),
         warm_up_millis: request.warm_up_millis,
         window_millis: request.window_millis,
+        trusted,
         watched: proxy.map(Proxy::processes).transpose()?.unwrap_or_default(),
     };
     let output = Command::new(&request.programs.load)

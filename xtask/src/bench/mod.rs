@@ -5,6 +5,7 @@
 //! plot.
 
 mod calls;
+mod certificate;
 mod http;
 mod inside;
 mod isolation;

@@ -80,6 +80,12 @@ impl Options {
         Ok(options)
     }
 
+    /// The chosen ones that have a part in this load.
+    pub(crate) fn peers_for(&self, workload: &Workload) -> Vec<Peer> {
+        let peers = self.peers.iter().copied();
+        peers.filter(|peer| peer.can_serve(workload.load)).collect()
+    }
+
     fn take<'a>(&mut self, word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<()> {
         match word {
             "--rounds" => self.rounds = number(rest.next(), ROUNDS_MAX)?,

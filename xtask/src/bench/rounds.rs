@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options, programs: &Programs) -> Result<Vec<Results>
     let mut random = Rng::with_seed(SEED);
     for round in 1..=options.rounds {
         for results in &mut results {
-            let mut peers = options.peers.clone();
+            let mut peers = options.peers_for(results.workload);
             random.shuffle(&mut peers);
             for peer in peers {
                 let request = request(options, results.workload, peer, programs, &folder);

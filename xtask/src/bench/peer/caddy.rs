@@ -65,9 +65,9 @@ fn config(setting: &Setting<'_>, access_log: &Path) -> String {
   auto_https off
   persist_config off
 }}
-http://:{port} {{
+{site}:{port} {{
   bind {address}
-  log {{
+{certificate}  log {{
     output file {access_log:?} {{
       roll_disabled
     }}
@@ -82,7 +82,18 @@ http://:{port} {{
   }}
 }}
 ",
+        site = match setting.certificate {
+            Some(_) => "https://",
+            None => "http://",
+        },
+        certificate = certificate(setting),
         port = setting.listen.port(),
         address = setting.listen.ip(),
     )
+}
+
+fn certificate(setting: &Setting<'_>) -> String {
+    setting.certificate.map_or_else(String::new, |files| {
+        format!("  tls {:?} {:?}\n", files.certificate, files.key)
+    })
 }

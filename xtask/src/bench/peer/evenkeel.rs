@@ -1,6 +1,7 @@
 //! evenkeel as a peer of its peers: with probes, limits and the admin listener, as it is run where it matters. Its control and
 //! log threads share the core with its worker, and count.
 
+use anyhow::{Result, bail};
 use rustix::process::Signal;
 
 use super::{Launch, Setting, config_file, pinned};
@@ -9,8 +10,11 @@ pub(super) fn tcp(setting: &Setting<'_>) -> Launch {
     launch(setting, "")
 }
 
-pub(super) fn http(setting: &Setting<'_>) -> Launch {
-    launch(setting, "protocol = \"http\"\n")
+pub(super) fn http(setting: &Setting<'_>) -> Result<Launch> {
+    if setting.certificate.is_some() {
+        bail!("its listeners do not speak TLS yet");
+    }
+    Ok(launch(setting, "protocol = \"http\"\n"))
 }
 
 /// `protocol` is a line of the listener.

@@ -82,12 +82,20 @@ fn config(setting: &Setting<'_>, global: &str, defaults: &str, probe: &str) -> S
   timeout client 1h
   timeout server 1h
 listen bench
-  bind {listen}
+  bind {listen}{secured}
   balance roundrobin
 {endpoints}",
         statistics = setting.file(STATISTICS).display(),
         listen = setting.listen,
+        secured = secured(setting),
     )
+}
+
+/// What follows the address that it listens on.
+fn secured(setting: &Setting<'_>) -> String {
+    setting.certificate.map_or_else(String::new, |certificate| {
+        format!(" ssl crt {}", certificate.bundle.display())
+    })
 }
 
 /// What it says itself of the bytes it has sent, from its start on.

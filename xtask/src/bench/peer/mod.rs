@@ -17,7 +17,8 @@ use evenkeel_bench::Load;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::inside::Programs;
+use super::certificate::Certificate;
+use super::inside::{Programs, is_secured};
 use super::process::{self, Process, wait_until};
 
 /// The core of the proxy and of nothing else.
@@ -85,6 +86,11 @@ impl Peer {
         }
     }
 
+    /// Whether it has a part in such a load: there are no endpoints with TLS.
+    pub(crate) fn can_serve(self, load: Load) -> bool {
+        self != Self::Direct || !is_secured(load)
+    }
+
     /// Starts it; none for the connection without a proxy.
     pub(crate) fn start(self, setting: &Setting<'_>) -> Result<Option<Proxy>> {
         if self == Self::Direct {
@@ -114,7 +120,7 @@ impl Peer {
 
     fn http(self, setting: &Setting<'_>) -> Result<Launch> {
         Ok(match self {
-            Self::Evenkeel => evenkeel::http(setting),
+            Self::Evenkeel => evenkeel::http(setting)?,
             Self::Haproxy => haproxy::http(setting, Buffers::Default),
             Self::HaproxyTuned => haproxy::http(setting, Buffers::Large),
             Self::Nginx => nginx::http(setting, Buffers::Default),
@@ -132,6 +138,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) listen: SocketAddr,
     pub(crate) endpoints: &'a [SocketAddr],
     pub(crate) folder: &'a std::path::Path,
+    /// What it shows, where connections to it are secured by TLS.
+    pub(crate) certificate: Option<&'a Certificate>,
 }
 
 impl Setting<'_> {

@@ -61,8 +61,8 @@ pub(super) fn http(setting: &Setting<'_>, buffers: Buffers) -> Launch {
     keepalive_requests {EXCHANGES_MAX};
   }}
   server {{
-    listen {listen} backlog=4096;
-    location / {{
+    listen {listen} backlog=4096{secured};
+{certificate}    location / {{
       proxy_pass http://bench;
       proxy_http_version 1.1;
       proxy_set_header Connection \"\";
@@ -76,8 +76,28 @@ pub(super) fn http(setting: &Setting<'_>, buffers: Buffers) -> Launch {
         folder = setting.folder.display(),
         endpoints = endpoints(setting),
         listen = setting.listen,
+        secured = if setting.certificate.is_some() {
+            " ssl"
+        } else {
+            ""
+        },
+        certificate = certificate(setting),
     );
     launch(setting, "user root;\n", &http)
+}
+
+/// At its defaults, 1.22 speaks no TLS 1.3.
+fn certificate(setting: &Setting<'_>) -> String {
+    setting.certificate.map_or_else(String::new, |files| {
+        format!(
+            "    ssl_certificate {};
+    ssl_certificate_key {};
+    ssl_protocols TLSv1.2 TLSv1.3;
+",
+            files.certificate.display(),
+            files.key.display(),
+        )
+    })
 }
 
 /// `first` stands at the top, `section` is what listens.
