@@ -1,6 +1,7 @@
 //! Both roles: what is right is read, however it is split, and what is not is refused, each for its own reason.
 
 mod body;
+mod faults;
 mod property;
 mod request;
 mod response;

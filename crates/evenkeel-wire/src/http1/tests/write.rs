@@ -34,7 +34,7 @@ fn forwarding(client: &str, forward: Forward) -> RequestEdits<'static> {
 
 /// What an endpoint gets of a request that is right.
 #[track_caller]
-fn passed_on(request: &str, edits: &RequestEdits<'_>) -> String {
+pub(super) fn passed_on(request: &str, edits: &RequestEdits<'_>) -> String {
     let mut slots = FieldSlots::new();
     let mut out = Vec::new();
     read(request.as_bytes(), &mut slots).write(edits, &mut out);
