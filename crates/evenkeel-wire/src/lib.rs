@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod certificate;
 pub mod client_hello;
 pub mod http1;
 pub mod mysql;
