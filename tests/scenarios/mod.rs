@@ -32,5 +32,6 @@ mod reload_under_load;
 mod streams;
 mod tidy;
 mod tls_passthrough;
+mod tls_probes;
 mod unix;
 mod upgrade;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
+    KeyPair, date_time_ymd,
 };
 use tempfile::TempDir;
 
@@ -20,6 +20,13 @@ pub(crate) struct Authority {
 pub(crate) struct Issued {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
+}
+
+/// When a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validity {
+    Now,
+    Over,
 }
 
 impl Authority {
@@ -42,19 +49,23 @@ impl Authority {
 
     /// A certificate for these names, the first of which names its subject and its files.
     pub(crate) fn issue(&self, names: &[&str]) -> Issued {
+        self.issue_valid(names, Validity::Now)
+    }
+
+    pub(crate) fn issue_valid(&self, names: &[&str], validity: Validity) -> Issued {
         let label = names[0].replace('*', "any");
         let issued = Issued {
             certificate: self.file(&format!("{label}.pem")),
             key: self.file(&format!("{label}.key")),
         };
-        self.write(&issued, names);
+        self.write(&issued, names, validity);
         issued
     }
 
     /// Writes a new certificate and a new key into these files.
-    pub(crate) fn write(&self, into: &Issued, names: &[&str]) {
+    pub(crate) fn write(&self, into: &Issued, names: &[&str], validity: Validity) {
         let key = KeyPair::generate().expect("a key");
-        let params = params(names);
+        let params = params(names, validity);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         fs::write(&into.certificate, certificate.pem()).expect("it is ours");
         fs::write(&into.key, key.serialize_pem()).expect("it is ours");
@@ -65,7 +76,7 @@ impl Authority {
     }
 }
 
-fn params(names: &[&str]) -> CertificateParams {
+fn params(names: &[&str], validity: Validity) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let subject = names[0].clone();
     let mut params = CertificateParams::new(names).expect("names");
@@ -74,5 +85,11 @@ fn params(names: &[&str]) -> CertificateParams {
         ExtendedKeyUsagePurpose::ServerAuth,
         ExtendedKeyUsagePurpose::ClientAuth,
     ];
+    let last = match validity {
+        Validity::Now => 2090,
+        Validity::Over => 2021,
+    };
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(last, 1, 1);
     params
 }

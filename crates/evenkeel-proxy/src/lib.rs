@@ -33,6 +33,7 @@ pub mod settings;
 mod start_error;
 pub mod telemetry;
 mod tier;
+pub mod tls;
 mod upstream;
 mod worker;
 mod workers;

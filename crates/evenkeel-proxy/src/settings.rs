@@ -5,6 +5,7 @@
 
 mod http;
 mod probe;
+mod tls;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -21,6 +22,8 @@ pub use probe::{
     Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, OnDown, ProbeSettings, ProbeTarget,
     RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
 };
+
+pub use tls::{CertificateFiles, EndpointTls, Trust};
 
 use crate::discovery::Question;
 use crate::host_pattern::HostPattern;

@@ -2,7 +2,7 @@
 //!
 //! `prober` follows the endpoints there are and lets a `patrol` go its rounds for each; a question is one `visit`. What is said there,
 //! and what follows from it, is pure: a `dialogue` for each kind of check (`http`, `mysql`, `redis`, `send_expect`), and the
-//! `schedule`. `office` is what patrols share, the last results lie in the `ledger`. What results make of an endpoint is the
+//! `schedule`. `tls` secures a question, `office` is what patrols share, the last results lie in the `ledger`. What results make of an endpoint is the
 //! core's business.
 
 pub mod dialogue;
@@ -18,6 +18,7 @@ mod secret;
 mod send_expect;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod verdict;
 mod visit;
 

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::ledger::Ledger;
 use super::patrol::Subject;
+use super::tls::Credentials;
 use super::visit::Visit;
 use crate::Proxy;
 use crate::settings::OnDown;
@@ -29,6 +30,7 @@ const PARTING_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Office {
     pub(super) proxy: Arc<Proxy>,
     pub(super) ledger: Arc<Ledger>,
+    pub(super) credentials: Credentials,
     turns: Semaphore,
     late: Arc<Semaphore>,
     parting: Arc<Semaphore>,
@@ -41,6 +43,7 @@ impl Office {
         Self {
             proxy,
             ledger,
+            credentials: Credentials::default(),
             turns: Semaphore::new(OPEN_MAX),
             late: Arc::new(Semaphore::new(LATE_MAX)),
             parting: Arc::new(Semaphore::new(PARTING_MAX)),

@@ -16,8 +16,9 @@ use super::ledger::Finding;
 use super::office::Office;
 use super::schedule::{pause, second_pause, soon};
 use super::secret;
+use super::tls::Credentials;
 use super::verdict::Verdict;
-use super::visit::{Visit, knock};
+use super::visit::{Visit, greet, knock};
 use crate::settings::{OnDown, ProbeSettings, ProxyVersion};
 
 /// How long an answer that is late is waited for, where a conversation should not be broken off. A server that stands still
@@ -136,7 +137,7 @@ impl Patrol {
         let _turn = self.office.turn().await;
         let began = Instant::now();
         let deadline = began + subject.settings.timeout;
-        let mut visit = match timeout_at(deadline, begin(subject)).await {
+        let mut visit = match timeout_at(deadline, begin(subject, &self.office.credentials)).await {
             Ok(Begun::Visit(visit)) => visit,
             Ok(Begun::Judged(verdict)) => return Answer::of(verdict, began),
             Err(_) => return Answer::of(silence(subject, "connection"), began),
@@ -220,7 +221,7 @@ impl Answer {
     }
 }
 
-async fn begin(subject: &Subject) -> Begun {
+async fn begin(subject: &Subject, credentials: &Credentials) -> Begun {
     let (check, address) = (&subject.settings.check, &subject.address);
     let password = match check.secret() {
         Some(secret) => match secret::reveal(secret).await {
@@ -229,12 +230,22 @@ async fn begin(subject: &Subject) -> Begun {
         },
         None => None,
     };
-    let Some(dialogue) = dialogue(check, password.as_deref(), address) else {
-        return Begun::Judged(knock(address).await);
+    let credential = match &subject.settings.tls {
+        Some(tls) => match credentials.of(tls, address).await {
+            Ok(credential) => Some(credential),
+            Err(verdict) => return Begun::Judged(verdict),
+        },
+        None => None,
     };
-    match Visit::begin(address, subject.header, dialogue).await {
-        Ok(visit) => Begun::Visit(visit),
-        Err(verdict) => Begun::Judged(verdict),
+    match (dialogue(check, password.as_deref(), address), credential) {
+        (None, None) => Begun::Judged(knock(address).await),
+        (None, Some(credential)) => Begun::Judged(greet(address, subject.header, credential).await),
+        (Some(dialogue), credential) => {
+            match Visit::begin(address, subject.header, dialogue, credential).await {
+                Ok(visit) => Begun::Visit(visit),
+                Err(verdict) => Begun::Judged(verdict),
+            }
+        }
     }
 }
 

@@ -93,6 +93,7 @@ fn settings(address: SocketAddr, endpoints: usize, check: Check, timeout: Durati
         every: Duration::from_millis(20),
         timeout,
         target: ProbeTarget::Endpoint,
+        tls: None,
     }));
     Settings {
         listeners: Vec::new(),

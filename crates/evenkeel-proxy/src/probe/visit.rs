@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use super::dialogue::{Dialogue, WhenLate};
+use super::tls::Credential;
 use super::verdict::Verdict;
 use crate::settings::ProxyVersion;
 
@@ -102,18 +103,56 @@ async fn connect_to(address: &Address) -> io::Result<(Box<dyn Duplex>, Option<En
     }
 }
 
+/// The handshake behind the header, which whoever is at the other end reads before it.
+async fn secured(
+    mut stream: Box<dyn Duplex>,
+    header: &[u8],
+    credential: Credential,
+) -> Result<Box<dyn Duplex>, Verdict> {
+    let sent = stream.write_all(header).await;
+    sent.map_err(|error| Verdict::failed(format_args!("no PROXY header could be sent: {error}")))?;
+    Ok(Box::new(credential.shake_hands(stream).await?))
+}
+
+/// Connects, and shakes hands.
+pub(super) async fn greet(
+    address: &Address,
+    header: Option<ProxyVersion>,
+    credential: Credential,
+) -> Verdict {
+    let (stream, ends) = match connect_to(address).await {
+        Ok(connected) => connected,
+        Err(error) => return Verdict::of_connecting(&error),
+    };
+    let header = header.map_or_else(Vec::new, |version| encode_own(version, ends));
+    match secured(stream, &header, credential).await {
+        Ok(mut stream) => {
+            // The endpoint has answered; how it takes the goodbye says nothing.
+            let _ = stream.shutdown().await;
+            Verdict::Passed
+        }
+        Err(verdict) => verdict,
+    }
+}
+
 impl Visit {
     pub(super) async fn begin(
         address: &Address,
         header: Option<ProxyVersion>,
         dialogue: Box<dyn Dialogue>,
+        credential: Option<Credential>,
     ) -> Result<Self, Verdict> {
         let connected = connect_to(address).await;
         let (stream, ends) = connected.map_err(|error| Verdict::of_connecting(&error))?;
+        let header = header.map_or_else(Vec::new, |version| encode_own(version, ends));
+        let (stream, outbox) = match credential {
+            Some(credential) => (secured(stream, &header, credential).await?, Vec::new()),
+            None => (stream, header),
+        };
         Ok(Self {
             stream,
             dialogue,
-            outbox: header.map_or_else(Vec::new, |version| encode_own(version, ends)),
+            outbox,
             piece: vec![0; PIECE_BYTES],
         })
     }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use evenkeel_core::units::Address;
 
+use super::EndpointTls;
+
 /// How each endpoint of a cluster is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeSettings {
@@ -20,6 +22,8 @@ pub struct ProbeSettings {
     pub timeout: Duration,
     /// Whom to ask.
     pub target: ProbeTarget,
+    /// How TLS is spoken first; `None` asks in the clear. Never with a check of MySQL, which has TLS in its own protocol.
+    pub tls: Option<EndpointTls>,
 }
 
 /// Whom a probe asks about an endpoint.

@@ -3,6 +3,7 @@
 //! Runs after [`check`](super::check); `None` means that something required is missing, which has been reported.
 
 mod health;
+mod tls;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@
 
 mod health;
 mod routes;
+mod tls;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;

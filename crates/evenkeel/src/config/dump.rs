@@ -3,6 +3,7 @@
 //! What this prints can be read again, and means the same, but for passwords, which are not printed. Timeouts are printed where they apply, so there is no `[defaults]`.
 
 mod health;
+mod tls;
 
 use std::num::NonZeroU32;
 use std::path::Path;

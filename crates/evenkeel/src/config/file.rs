@@ -4,6 +4,7 @@
 //! settings.
 
 mod health;
+mod tls;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use super::values::WordOrPath;
 use super::words::{BalanceName, HeaderName, LogLevel, Protocol};
 
 pub(super) use health::Health;
+pub(super) use tls::EndpointTls;
 
 /// A value that may be missing.
 type Maybe<T> = Option<Located<T>>;

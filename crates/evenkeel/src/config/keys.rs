@@ -100,6 +100,8 @@ pub(super) enum Form {
     File {
         bytes_max: usize,
     },
+    /// Of a host, without a port.
+    HostName,
     /// A name, or `*.` and a name.
     HostPattern,
     Patterns,
@@ -189,6 +191,7 @@ impl Form {
             Self::HostPattern => {
                 "a name such as \"db.example.com\" or \"*.example.com\"".to_owned()
             }
+            Self::HostName => "a name such as \"db.example.com\"".to_owned(),
             Self::Tables(_) => "a list of tables".to_owned(),
             Self::Patterns => "a list of paths".to_owned(),
             Self::Senders => "a list of networks such as \"10.0.0.0/8\", or \"unix\"".to_owned(),

@@ -22,9 +22,9 @@ use super::suggest::nearest;
 use super::tables::TABLES;
 use super::units::{check_name, parse_sender};
 use super::values::{
-    Advice, WordOrPath, address, bytes, duration, endpoint_address, file, found, host_pattern,
-    name_server, percent, permissions, service, size, status_codes, string, text, whole, word,
-    word_or_path,
+    Advice, WordOrPath, address, bytes, duration, endpoint_address, file, found, host_name,
+    host_pattern, name_server, percent, permissions, service, size, status_codes, string, text,
+    whole, word, word_or_path,
 };
 use super::words::Words;
 
@@ -180,6 +180,10 @@ impl<'r> TableReader<'r> {
 
     pub(super) fn service(&self, name: &str) -> Option<Located<DnsName>> {
         self.read(name, service)
+    }
+
+    pub(super) fn host_name(&self, name: &str) -> Option<Located<DnsName>> {
+        self.read(name, host_name)
     }
 
     pub(super) fn host_pattern(&self, name: &str) -> Option<Located<HostPattern>> {

@@ -8,8 +8,8 @@ use toml::Value;
 
 use super::keys::{Absent, Form, Key, Table};
 use super::tables::{
-    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DNS, EJECTION, ENDPOINT, HEALTH, INCLUDED,
-    LISTENER, LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
+    CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DNS, EJECTION, ENDPOINT, ENDPOINT_TLS, HEALTH,
+    INCLUDED, LISTENER, LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
 };
 use super::{dump, parse_text, schema};
 
@@ -192,7 +192,7 @@ const SMALL: &str = r#"
     endpoints = ["10.0.0.1:80"]
     [cluster.asked]
     endpoints = ["10.0.0.1:80"]
-    health = { check = "http" }
+    health = { check = "http", tls = {} }
     [cluster.greeted]
     endpoints = ["10.0.0.1:80"]
     health = { check = "send-expect", expect = "220 " }
@@ -203,7 +203,8 @@ const SMALL: &str = r#"
 
 /// Where a dump of [`SMALL`] shows what became of a table's keys.
 fn places_of(table: &Table) -> &'static [&'static str] {
-    let places: [(&Table, &[&str]); 11] = [
+    let places: [(&Table, &[&str]); 12] = [
+        (&ENDPOINT_TLS, &["cluster.asked.health.tls"]),
         (&PROCESS, &["process"]),
         (&LOG, &["log"]),
         (&DNS, &["dns"]),

@@ -84,6 +84,7 @@ fn form_schema(form: &Form) -> Value {
         | Form::BindAddress
         | Form::EndpointAddress
         | Form::AddressOrName
+        | Form::HostName
         | Form::HostPattern
         | Form::Service => {
             json!({ "type": "string" })

@@ -254,6 +254,13 @@ pub(super) fn service(_: &Form, value: &DeValue<'_>) -> Result<DnsName, Advice> 
     parse_service(string(value)?)
 }
 
+pub(super) fn host_name(_: &Form, value: &DeValue<'_>) -> Result<DnsName, Advice> {
+    let written = string(value)?;
+    // The dot at its end is no part of a name in a certificate.
+    let parsed = DnsName::parse(written.strip_suffix('.').unwrap_or(written));
+    parsed.map_err(|error| error.to_string())
+}
+
 pub(super) fn host_pattern(_: &Form, value: &DeValue<'_>) -> Result<HostPattern, Advice> {
     let parsed = string(value)?.parse::<HostPattern>();
     parsed.map_err(|error| error.to_string())

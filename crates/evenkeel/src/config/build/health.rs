@@ -10,6 +10,7 @@ use evenkeel_proxy::settings::{
     Secret, SendExpectCheck, StatusRange,
 };
 
+use super::tls::endpoint_tls;
 use super::{limit, narrow, or, within};
 use crate::config::diagnostics::Located;
 use crate::config::file::Health;
@@ -32,6 +33,7 @@ pub(super) fn probe(written: &Health, folder: &Path) -> Option<ProbeSettings> {
         every,
         timeout: limit(&[&written.timeout], None).unwrap_or_else(|| TIMEOUT.min(every)),
         target: target(written),
+        tls: written.tls.as_ref().map(|tls| endpoint_tls(tls, folder)),
     })
 }
 
@@ -77,12 +79,18 @@ fn http(written: &Health) -> HttpCheck {
     HttpCheck {
         method: or(&written.method, HttpMethod::default()),
         path: text(&written.path).unwrap_or_else(|| Arc::from("/")),
-        host: text(&written.host),
+        host: text(&written.host).or_else(|| server_name(written)),
         status: written
             .status
             .as_ref()
             .map_or_else(|| vec![STATUS], |status| status.value.clone()),
     }
+}
+
+/// Who is asked for by name in the handshake is the host that is meant.
+fn server_name(written: &Health) -> Option<Arc<str>> {
+    let name = written.tls.as_ref()?.server_name.as_ref()?;
+    Some(Arc::from(name.value.as_str()))
 }
 
 fn mysql(written: &Health, folder: &Path) -> Option<MysqlCheck> {

@@ -2,6 +2,7 @@
 
 use evenkeel_core::units::Address;
 
+use super::tls::check_endpoint_tls;
 use crate::config::build;
 use crate::config::diagnostics::{Located, Problem, Problems};
 use crate::config::file::{Cluster, Health};
@@ -18,6 +19,9 @@ pub(super) fn check_health(cluster: &Cluster, problems: &Problems) {
     check_target(cluster, health, problems);
     check_account(health, problems);
     check_request(health, problems);
+    if let Some(tls) = &health.tls {
+        check_endpoint_tls(tls, problems);
+    }
 }
 
 /// Without probes nothing is ever found down.

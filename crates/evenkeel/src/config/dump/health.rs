@@ -5,6 +5,7 @@ use evenkeel_proxy::settings::{
     Check, HttpCheck, MysqlCheck, ProbeSettings, ProbeTarget, RedisCheck, Secret, SendExpectCheck,
 };
 
+use super::tls::endpoint_tls;
 use super::{duration, inline, path, quoted, word};
 use crate::config::units::{print_bytes, print_status_codes};
 use crate::config::words::CheckName;
@@ -24,6 +25,7 @@ pub(super) fn health(probe: &ProbeSettings, policy: HealthPolicy) -> String {
         ("fall", policy.fall.to_string()),
     ];
     keys.extend(target(&probe.target));
+    keys.extend(probe.tls.as_ref().map(|tls| ("tls", endpoint_tls(tls))));
     keys.extend(particular);
     inline(&keys)
 }

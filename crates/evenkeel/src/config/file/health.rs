@@ -5,7 +5,7 @@ use std::time::Duration;
 use evenkeel_core::units::Address;
 use evenkeel_proxy::settings::{ExpectAt, HttpMethod, RedisRole, StatusRange};
 
-use super::{Maybe, MaybeLimit};
+use super::{EndpointTls, Maybe, MaybeLimit};
 use crate::config::diagnostics::Located;
 use crate::config::read::{Choice, TableReader};
 use crate::config::words::CheckName;
@@ -20,6 +20,7 @@ pub(in crate::config) struct Health {
     pub(in crate::config) fall: Maybe<u64>,
     pub(in crate::config) port: Maybe<u64>,
     pub(in crate::config) address: Maybe<Address>,
+    pub(in crate::config) tls: Option<EndpointTls>,
     pub(in crate::config) method: Maybe<HttpMethod>,
     pub(in crate::config) path: Maybe<String>,
     pub(in crate::config) host: Maybe<String>,
@@ -44,6 +45,15 @@ pub(in crate::config) struct Particular {
 }
 
 const PARTICULAR: &[Particular] = &[
+    only(
+        "tls",
+        &[
+            CheckName::Tcp,
+            CheckName::Http,
+            CheckName::Redis,
+            CheckName::SendExpect,
+        ],
+    ),
     only("method", &[CheckName::Http]),
     only("path", &[CheckName::Http]),
     only("host", &[CheckName::Http]),
@@ -79,6 +89,7 @@ impl Health {
             fall: table.whole("fall"),
             port: table.whole("port"),
             address: table.address("address"),
+            tls: table.table("tls").map(|tls| EndpointTls::read(&tls)),
             method: table.word("method"),
             path: table.text("path"),
             host: table.text("host"),

@@ -6,6 +6,7 @@ use evenkeel_proxy::settings::{ExpectAt, HttpMethod, RedisRole};
 
 use super::super::keys::{Absent, Form, Key, Off, Table};
 use super::super::words::{CheckName, names};
+use super::tls::ENDPOINT_TLS;
 use super::{DURATION_MAX, PATH_BYTES_MAX};
 
 /// A question more often than that is a load.
@@ -87,6 +88,13 @@ pub(in crate::config) static HEALTH: Table = Table {
         )
         .elsewhere(&["addr"]),
         Key::new(
+            "tls",
+            Form::Table(&ENDPOINT_TLS),
+            Absent::Means("in the clear"),
+            "How TLS is spoken before anything is asked; `{}` by the system's authorities. Not with `mysql`.",
+        )
+        .elsewhere(&["ssl", "check-ssl"]),
+        Key::new(
             "method",
             Form::Word(names::<HttpMethod>),
             Absent::Value("\"GET\""),
@@ -102,7 +110,7 @@ pub(in crate::config) static HEALTH: Table = Table {
         Key::new(
             "host",
             TEXT,
-            Absent::Means("the address that is asked"),
+            Absent::Means("`server_name` of `tls`, or the address that is asked"),
             "The `Host` header. Only with `http`.",
         ),
         Key::new(

@@ -7,6 +7,7 @@ mod health;
 mod listener;
 mod process;
 mod timeouts;
+mod tls;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub(super) use health::HEALTH;
 pub(super) use listener::*;
 pub(super) use process::{ADMIN, LOG, PROCESS};
 pub(super) use timeouts::{CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DEFAULTS, LISTENER_TIMEOUTS};
+pub(super) use tls::ENDPOINT_TLS;
 
 /// The most listeners, and the most clusters.
 pub(super) const NAMED_TABLES_MAX: usize = 4096;
@@ -32,7 +34,7 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 19] = [
+pub(super) const TABLES: [&Table; 20] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
@@ -51,6 +53,7 @@ pub(super) const TABLES: [&Table; 19] = [
     &EJECTION,
     &TRIALS,
     &HEALTH,
+    &ENDPOINT_TLS,
     &DEFAULT_TIMEOUTS,
 ];
 
