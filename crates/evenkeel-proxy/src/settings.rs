@@ -23,7 +23,9 @@ pub use probe::{
     RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
 };
 
-pub use tls::{CertificateFiles, EndpointTls, Trust};
+pub use tls::{
+    CertificateFiles, ClientCertificates, Demand, EndpointTls, ListenerTls, TlsVersions, Trust,
+};
 
 use crate::discovery::Question;
 use crate::host_pattern::HostPattern;

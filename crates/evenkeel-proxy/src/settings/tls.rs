@@ -34,3 +34,44 @@ pub struct CertificateFiles {
     /// The private key.
     pub key: PathBuf,
 }
+
+/// How the TLS of a listener's clients is ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerTls {
+    /// Chosen by the name that a client asks for; the first one is for all others. At least one.
+    pub certificates: Vec<CertificateFiles>,
+    /// What is spoken.
+    pub versions: TlsVersions,
+    /// Which certificates clients show; `None` asks for none.
+    pub clients: Option<ClientCertificates>,
+}
+
+/// Versions of TLS. Older ones are not spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersions {
+    /// 1.3, and 1.2 with clients that know no better.
+    #[default]
+    Both,
+    /// 1.2.
+    Only12,
+    /// 1.3.
+    Only13,
+}
+
+/// The certificates of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificates {
+    /// The authorities that are believed, in PEM.
+    pub authorities: PathBuf,
+    /// Whether a client may do without.
+    pub demand: Demand,
+}
+
+/// Whether a client may do without a certificate. One that shows a wrong one may never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// It may not.
+    Required,
+    /// It may.
+    Optional,
+}

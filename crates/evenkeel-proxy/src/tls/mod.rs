@@ -1,10 +1,14 @@
 //! TLS: what the settings say of it as what the TLS library needs. The library is rustls, its cryptography aws-lc.
 //!
-//! [`files`] reads certificates and keys, [`client`] makes connections to endpoints out of them. Bytes are moved elsewhere.
+//! [`files`] reads certificates and keys; [`client`] makes connections to endpoints out of them, [`server`] ends those of clients. Bytes are
+//! moved elsewhere.
 //! No key is ever printed: nothing here that holds one shows it.
 
 pub(crate) mod client;
 mod files;
+#[cfg(test)]
+mod handshakes;
+pub mod server;
 #[cfg(test)]
 mod tests;
 mod unverified;
