@@ -278,6 +278,8 @@ fn protocol_keys(before: &Protocol, after: &Protocol) -> Vec<String> {
         ("routes", before.routes != after.routes),
         ("timeouts", before.timeouts != after.timeouts),
         ("limits", before.limits != after.limits),
+        ("forwarding", before.forwarding != after.forwarding),
+        ("reason_header", before.reason_header != after.reason_header),
     ])
 }
 
@@ -358,6 +360,7 @@ fn cluster_keys(before: &ClusterSettings, after: &ClusterSettings) -> Vec<String
         ("when_none", old.when_none != new.when_none),
         ("attempts", before.attempts != after.attempts),
         ("replay", before.replay != after.replay),
+        ("pool", before.pool != after.pool),
         (
             "proxy_protocol",
             before.proxy_protocol != after.proxy_protocol,

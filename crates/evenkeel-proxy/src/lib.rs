@@ -11,11 +11,8 @@ pub mod discovery;
 mod entrance;
 mod handover;
 mod host_pattern;
+mod http;
 mod kernel;
-#[expect(
-    dead_code,
-    reason = "most of it is for the session of HTTP, which is to come"
-)]
 mod layer7;
 mod limit;
 mod listener;
@@ -52,10 +49,20 @@ pub use reload::ReloadError;
 pub use senders::{Network, NotANetwork, Sender};
 pub use start_error::StartError;
 
-use telemetry::record::SessionRecord;
+use telemetry::record::{ExchangeRecord, SessionRecord};
 
 /// Who is told of each session at its end, exactly once. Called on a worker's thread: it must not block.
 pub trait SessionSink: Send + Sync {
     /// A session has ended. Its sockets are closed right after.
     fn session_ended(&self, record: SessionRecord);
+
+    /// An exchange has ended, one of many in its session. Whoever follows sessions alone leaves it.
+    fn exchange_ended(&self, record: ExchangeRecord) {
+        drop(record);
+    }
+
+    /// A session that carried exchanges has ended. Whoever follows exchanges has been told of these.
+    fn connection_ended(&self, record: SessionRecord) {
+        drop(record);
+    }
 }

@@ -96,13 +96,11 @@ impl Route {
     }
 
     /// The rules for requests, in the order of the settings.
-    #[expect(dead_code, reason = "for the session of HTTP, which is to come")]
     pub(crate) fn requests(&self) -> &[(HttpRoute, Tier)] {
         &self.requests
     }
 
     /// Where those go that no rule is for; `None` is nowhere.
-    #[expect(dead_code, reason = "for the session of HTTP, which is to come")]
     pub(crate) const fn default_tier(&self) -> Option<&Tier> {
         self.default.as_ref()
     }

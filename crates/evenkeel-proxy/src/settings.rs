@@ -3,6 +3,7 @@
 //! Nothing here is optional because it was not written: the program has filled in every default. The raw form, as the
 //! user writes it, lives in the program crate.
 
+mod forwarding;
 mod http;
 mod probe;
 mod tls;
@@ -17,12 +18,14 @@ use evenkeel_core::ClusterSpec;
 use evenkeel_core::units::{Address, Weight};
 pub use evenkeel_reactor::Splice;
 pub use evenkeel_wire::proxy_protocol::Version as ProxyVersion;
+pub use forwarding::{Forward, ForwardingSettings, ReasonHeader, RequestId};
 pub use http::{HttpLimits, HttpRoute, HttpSettings, HttpTimeouts};
 pub use probe::{
     Check, ExpectAt, HttpCheck, HttpMethod, MysqlCheck, OnDown, ProbeSettings, ProbeTarget,
     RedisCheck, RedisRole, Secret, SendExpectCheck, StatusRange,
 };
 
+pub use crate::upstream::pool::PoolPolicy;
 pub use tls::{
     CertificateFiles, ClientCertificates, Demand, EndpointTls, ListenerTls, TlsVersions, Trust,
 };
@@ -307,6 +310,8 @@ pub struct ClusterSettings {
     /// How many bytes of a client are kept, until its first answer byte, to be sent again to another endpoint; 0 is off.
     /// At most [`ClusterSettings::REPLAY_MAX`].
     pub replay: usize,
+    /// Its connections that carry one exchange after the other.
+    pub pool: PoolPolicy,
 }
 
 impl ClusterSettings {

@@ -20,7 +20,8 @@ use crate::proxy::Proxy;
 use crate::pulse::{Pulse, WorkerPulse};
 use crate::settings::Layer;
 use crate::start_error::StartError;
-use crate::upstream::SessionIndex;
+use crate::upstream::pool::{Asks, Pools};
+use crate::upstream::{SessionIndex, Unwatched};
 use crate::worker::{GrantPost, SessionHandler, Shared};
 
 /// A worker, as the control plane knows it.
@@ -59,10 +60,15 @@ impl Proxy {
             .map(|listener| listener.layer())
             .collect();
         let by_worker = by_worker(bound.into_iter().zip(layers), count);
+        let (pools, asks) = Pools::of(count);
+        let mut pooled = asks.into_iter().map(|asks| (Arc::clone(&pools), asks));
         for (number, sockets) in by_worker.into_iter().enumerate() {
             let worker = match self.crew.layer_of(number) {
                 Layer::Transport => self.start_worker(number, sockets, sink),
-                Layer::Application => self.start_layer7_worker(number, sockets, sink),
+                Layer::Application => match pooled.next() {
+                    Some(pooled) => self.start_layer7_worker(number, sockets, pooled, sink),
+                    None => break,
+                },
             };
             // Dropping the proxy closes the workers before it.
             self.workers
@@ -112,6 +118,7 @@ impl Proxy {
         &self,
         number: usize,
         sockets: Vec<(u32, Listener)>,
+        pooled: (Arc<Pools<Unwatched>>, Asks),
         sink: &Arc<dyn SessionSink>,
     ) -> io::Result<WorkerHandle> {
         let index = Arc::new(SessionIndex::default());
@@ -125,6 +132,7 @@ impl Proxy {
             index: Arc::clone(&index),
             clock: self.clock,
             sockets,
+            pooled,
         };
         let opened = Arc::clone(&self.opened);
         let (sender, begun) = sync_channel(1);

@@ -39,9 +39,11 @@ pub(crate) use self::{
 use crate::SessionSink;
 use crate::crew::Arrival as Admitted;
 use crate::entrance::{Entrance, Errand};
+use crate::http::Workshop;
 use crate::listener::Admission;
 use crate::pauses::PauseCause;
-use crate::upstream::SessionIndex;
+use crate::upstream::pool::{Asks, Pool, Pools};
+use crate::upstream::{SessionIndex, Unwatched};
 use crate::worker::{Grant, GrantPost, Instruction, WorkerMailbox, time_of};
 
 /// What a worker is made of, before it has a thread.
@@ -54,6 +56,8 @@ pub(crate) struct Parts {
     pub(crate) index: Arc<SessionIndex>,
     pub(crate) clock: Clock,
     pub(crate) sockets: Vec<(u32, Listener)>,
+    /// What it shares with the others of its layer about endpoints' connections, and what it is asked for of these.
+    pub(crate) pooled: (Arc<Pools<Unwatched>>, Asks),
 }
 
 /// A worker on its own thread.
@@ -61,6 +65,7 @@ pub(crate) struct Layer7Worker {
     runtime: Runtime,
     worker: Worker<Layer7Handler>,
     shared: Rc<Shared>,
+    asks: Asks,
 }
 
 impl Layer7Worker {
@@ -70,14 +75,16 @@ impl Layer7Worker {
     ///
     /// The kernel lacks descriptors or memory.
     pub(crate) fn new(parts: Parts) -> io::Result<Self> {
+        let (pools, asks) = parts.pooled;
+        let pool = Pool::new(parts.number, pools, fastrand::Rng::new());
         let shared = Rc::new(Shared {
             sink: parts.sink,
-            worker: parts.number,
             clock: parts.clock,
             random: RefCell::new(fastrand::Rng::new()),
             waiter: Arc::new(GrantPost(parts.mailbox.clone())),
             index: parts.index,
             ended: ended::Ended::default(),
+            workshop: Rc::new(Workshop::new(pool)),
         });
         let handler = Layer7Handler {
             entrance: parts.entrance,
@@ -96,6 +103,7 @@ impl Layer7Worker {
                 .build()?,
             worker,
             shared,
+            asks,
         })
     }
 
@@ -106,6 +114,10 @@ impl Layer7Worker {
     /// The kernel refuses to wait; that is a fault of this program.
     pub(crate) fn run(self) -> io::Result<()> {
         let tasks = LocalSet::new();
+        let (shared, workshop) = (Rc::clone(&self.shared), Rc::clone(&self.shared.workshop));
+        let asks = self.asks;
+        // It ends with the last session: nothing is left to be kept then.
+        tasks.spawn_local(async move { workshop.pool.attend(asks, || shared.now()).await });
         tasks.block_on(&self.runtime, drive(self.worker, &self.shared))
     }
 }

@@ -10,6 +10,7 @@ use super::introduction::introduce;
 use super::letterbox::Word;
 use super::session::{Arrival, Standing};
 use super::stream::Stream;
+use crate::http;
 use crate::telemetry::reason::Reason;
 use crate::telemetry::record::SessionRecord;
 
@@ -28,7 +29,7 @@ pub(super) async fn begin(stream: Stream, peer: Origin, standing: Standing, acce
                 accepted_at,
                 standing,
             };
-            stand_in::serve(arrival).await;
+            http::serve(arrival).await;
         }
         Err(reason) => turn_away(&stream, peer, &standing, accepted_at, reason),
     }
@@ -61,23 +62,4 @@ fn turn_away(
         total: standing.shared().now().since(accepted_at),
         reason,
     });
-}
-
-/// Serves nobody: it says so, and closes. The configuration has no word that leads here.
-mod stand_in {
-    use super::super::letterbox::Word;
-    use super::super::session::Arrival;
-
-    const ANSWER: &[u8] =
-        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
-    pub(super) async fn serve(arrival: Arrival) {
-        let letterbox = arrival.standing.letterbox();
-        tokio::select! {
-            _ = letterbox.next_word(Word::GoOn) => {}
-            _ = arrival.stream.readable() => {
-                let _ = arrival.stream.try_write(ANSWER);
-            }
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! What a session of the application layer has from its worker: its connection, its place, and the way to an endpoint.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use super::letterbox::{Letterbox, Wait};
 use super::stream::Stream;
 use crate::SessionSink;
 use crate::crew::Place;
+use crate::http::Workshop;
 use crate::listener::Counted;
 use crate::tier::Placement;
 use crate::upstream::{Seat, SessionIndex};
@@ -23,14 +23,14 @@ use crate::worker::{GrantPost, time_of};
 /// What the sessions of one worker share.
 pub(crate) struct Shared {
     pub(crate) sink: Arc<dyn SessionSink>,
-    /// The number of the worker among those of its layer.
-    pub(crate) worker: usize,
     pub(crate) clock: Clock,
     pub(crate) random: RefCell<fastrand::Rng>,
     /// Brings a granted slot to this worker.
     pub(super) waiter: Arc<dyn Waiter>,
     pub(super) index: Arc<SessionIndex>,
     pub(super) ended: Ended,
+    /// What its HTTP sessions share.
+    pub(crate) workshop: Rc<Workshop>,
 }
 
 impl Shared {
@@ -63,14 +63,6 @@ impl Client {
             None => self.peer,
             Some(Header::Tcp(ends)) => Origin::Ip(ends.source),
             Some(Header::Unix(_) | Header::Local) => Origin::Unix,
-        }
-    }
-
-    /// Where the client connected to, if a peer has announced it.
-    pub(crate) fn announced_destination(&self) -> Option<SocketAddr> {
-        match self.announced.as_deref() {
-            Some(Header::Tcp(ends)) => Some(ends.destination),
-            _ => None,
         }
     }
 }

@@ -53,27 +53,9 @@ impl Stream {
         either!(self, stream => stream.writable().await)
     }
 
-    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_read_ready(cx))
-    }
-
-    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_write_ready(cx))
-    }
-
     /// Reads what there is; 0 is the end.
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         either!(self, stream => stream.try_read(buffer))
-    }
-
-    /// Writes as much as there is room for.
-    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        either!(self, stream => stream.try_write(bytes))
-    }
-
-    /// The same with several pieces, in one call.
-    pub(crate) fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        either!(self, stream => stream.try_write_vectored(pieces))
     }
 
     /// Does something else with the socket; if that would block, the stream waits for its next event.

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::forwarding::{ForwardingSettings, ReasonHeader};
 use crate::host_pattern::HostPattern;
 
 /// HTTP/1 on a listener.
@@ -16,6 +17,10 @@ pub struct HttpSettings {
     pub timeouts: HttpTimeouts,
     /// How large anything may be.
     pub limits: HttpLimits,
+    /// What endpoints are told of clients.
+    pub forwarding: ForwardingSettings,
+    /// Whether answers of evenkeel's own tell their reason in a header.
+    pub reason_header: ReasonHeader,
 }
 
 /// Which requests go to which cluster.

@@ -7,7 +7,7 @@ use evenkeel_core::{Awaited, Balance, ClusterSpec, EndpointSpec, Failback, Trial
 
 use super::{
     AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, OnDown, ProcessSettings, Protocol, Settings, Splice,
+    LogDestination, LogFormat, OnDown, PoolPolicy, ProcessSettings, Protocol, Settings, Splice,
 };
 
 /// A listener `front` on port 1, in front of a cluster `web` of `a` and `b`.
@@ -80,6 +80,7 @@ pub(crate) fn cluster(name: &str, endpoints: Vec<EndpointSpec>) -> ClusterSettin
         first_byte_timeout: None,
         attempts: 3,
         replay: 0,
+        pool: PoolPolicy::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 
 use super::histogram::{Histogram, LIFE_BOUNDS, WAIT_BOUNDS};
 use super::reason::Reason;
-use super::record::SessionRecord;
+use super::record::{ExchangeRecord, SessionRecord};
 use crate::settings::{ClusterSettings, Settings};
 
 /// All counters of a process.
@@ -58,6 +58,20 @@ impl Counters {
         let cluster = record.cluster.as_ref();
         if let Some(cluster) = cluster.and_then(|name| table.clusters.get(name)) {
             cluster.record(record);
+        }
+    }
+
+    /// Counts an exchange under every name it carries. Does not allocate.
+    pub(super) fn record_exchange(&self, record: &ExchangeRecord) {
+        let table = self.0.load();
+        let session = &record.session;
+        if let Some(listener) = table.listeners.get(&session.listener) {
+            listener.exchanges.record(record);
+        }
+        let cluster = session.cluster.as_ref();
+        if let Some(cluster) = cluster.and_then(|name| table.clusters.get(name)) {
+            cluster.record(session);
+            cluster.all.exchanges.record(record);
         }
     }
 
@@ -148,6 +162,8 @@ pub struct ListenerTally {
     pub sessions: Tally,
     /// How long they lived.
     pub lives: Histogram,
+    /// The exchanges in them, where it has such.
+    pub exchanges: ExchangeTally,
 }
 
 impl Default for ListenerTally {
@@ -155,6 +171,7 @@ impl Default for ListenerTally {
         Self {
             sessions: Tally::default(),
             lives: Histogram::new(LIFE_BOUNDS),
+            exchanges: ExchangeTally::default(),
         }
     }
 }
@@ -175,6 +192,8 @@ pub struct ClusterTally {
     pub connects: Histogram,
     /// How long those waited for a free slot that had to.
     pub waits: Histogram,
+    /// The exchanges that were meant for it, where it has such.
+    pub exchanges: ExchangeTimes,
 }
 
 impl Default for ClusterTally {
@@ -183,6 +202,7 @@ impl Default for ClusterTally {
             sessions: Tally::default(),
             connects: Histogram::new(WAIT_BOUNDS),
             waits: Histogram::new(WAIT_BOUNDS),
+            exchanges: ExchangeTimes::default(),
         }
     }
 }
@@ -199,10 +219,129 @@ impl ClusterTally {
     }
 }
 
+/// A counter for each reason.
+#[derive(Debug)]
+struct ByReason([AtomicU64; Reason::ALL.len()]);
+
+impl Default for ByReason {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; Reason::ALL.len()])
+    }
+}
+
+impl ByReason {
+    const fn of(&self, reason: Reason) -> &AtomicU64 {
+        &self.0[reason as usize]
+    }
+}
+
+/// How exchanges ended.
+#[derive(Debug, Default)]
+pub struct ExchangeTally {
+    by_class: [AtomicU64; StatusClass::ALL.len()],
+    by_reason: ByReason,
+}
+
+/// The first digit of an answer's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusClass {
+    /// The client was sent no answer.
+    None,
+    /// 101: the protocol was changed.
+    Informational,
+    /// 2xx.
+    Success,
+    /// 3xx.
+    Redirection,
+    /// 4xx.
+    ClientError,
+    /// 5xx, and whatever an endpoint may make up beyond.
+    ServerError,
+}
+
+impl StatusClass {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Informational,
+        Self::Success,
+        Self::Redirection,
+        Self::ClientError,
+        Self::ServerError,
+    ];
+
+    /// As metrics spell it.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Informational => "1xx",
+            Self::Success => "2xx",
+            Self::Redirection => "3xx",
+            Self::ClientError => "4xx",
+            Self::ServerError => "5xx",
+        }
+    }
+
+    const fn of(status: Option<u16>) -> Self {
+        match status {
+            None => Self::None,
+            Some(..200) => Self::Informational,
+            Some(200..300) => Self::Success,
+            Some(300..400) => Self::Redirection,
+            Some(400..500) => Self::ClientError,
+            Some(500..) => Self::ServerError,
+        }
+    }
+}
+
+impl ExchangeTally {
+    fn record(&self, record: &ExchangeRecord) {
+        add(&self.by_class[StatusClass::of(record.status) as usize], 1);
+        add(self.by_reason.of(record.session.reason), 1);
+    }
+
+    /// Exchanges that were answered so.
+    pub fn answered(&self, class: StatusClass) -> u64 {
+        self.by_class[class as usize].load(Ordering::Relaxed)
+    }
+
+    /// Exchanges that ended for this reason.
+    pub fn ended(&self, reason: Reason) -> u64 {
+        self.by_reason.of(reason).load(Ordering::Relaxed)
+    }
+}
+
+/// How long exchanges took.
+#[derive(Debug)]
+pub struct ExchangeTimes {
+    /// From the first byte of the request to the first byte of the answer.
+    pub first_bytes: Histogram,
+    /// From the first byte of the request to the last of the answer.
+    pub totals: Histogram,
+}
+
+impl Default for ExchangeTimes {
+    fn default() -> Self {
+        Self {
+            first_bytes: Histogram::new(WAIT_BOUNDS),
+            totals: Histogram::new(WAIT_BOUNDS),
+        }
+    }
+}
+
+impl ExchangeTimes {
+    fn record(&self, record: &ExchangeRecord) {
+        if let Some(first_byte) = record.session.first_byte {
+            self.first_bytes.observe(first_byte);
+        }
+        self.totals.observe(record.session.total);
+    }
+}
+
 /// What has been counted under one name. Sums only: they never go down while the process runs.
 #[derive(Debug, Default)]
 pub struct Tally {
-    by_reason: [AtomicU64; Reason::ALL.len()],
+    by_reason: ByReason,
     attempts: AtomicU64,
     bytes_up: AtomicU64,
     bytes_down: AtomicU64,
@@ -210,7 +349,7 @@ pub struct Tally {
 
 impl Tally {
     fn record(&self, record: &SessionRecord) {
-        add(&self.by_reason[record.reason as usize], 1);
+        add(self.by_reason.of(record.reason), 1);
         add(&self.attempts, u64::from(record.attempts));
         add(&self.bytes_up, record.bytes_up);
         add(&self.bytes_down, record.bytes_down);
@@ -218,7 +357,7 @@ impl Tally {
 
     /// Sessions that ended for this reason.
     pub fn ended(&self, reason: Reason) -> u64 {
-        self.by_reason[reason as usize].load(Ordering::Relaxed)
+        self.by_reason.of(reason).load(Ordering::Relaxed)
     }
 
     /// Attempts of the sessions that have ended.

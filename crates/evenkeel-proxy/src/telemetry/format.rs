@@ -1,4 +1,4 @@
-//! How a session record looks as a line of the access log. Bytes only: where they go is not decided here.
+//! How a record of a session or an exchange looks as a line of the access log. Bytes only: where they go is not decided here.
 //!
 //! Every name that a user or a client chose is escaped, so that no name can end a line or forge a field.
 
@@ -9,16 +9,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::record::SessionRecord;
+use super::access_log::Logged;
+use super::record::{ExchangeRecord, RequestLine, SessionRecord};
 use crate::settings::LogFormat;
 
 /// Appends one line, with its line feed.
-pub(super) fn append_line(
-    format: LogFormat,
-    ended: Timestamp,
-    record: &SessionRecord,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn append_line(format: LogFormat, ended: Timestamp, record: &Logged, out: &mut Vec<u8>) {
     let start = out.len();
     let written = match format {
         LogFormat::Text => append_text(ended, record, out),
@@ -30,8 +26,38 @@ pub(super) fn append_line(
     }
 }
 
-fn append_text(ended: Timestamp, record: &SessionRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
-    writeln!(
+fn append_text(ended: Timestamp, record: &Logged, out: &mut Vec<u8>) -> std::io::Result<()> {
+    match record {
+        Logged::Session(session) => append_session(ended, session, out)?,
+        Logged::Exchange(exchange) => append_exchange(ended, exchange, out)?,
+    }
+    out.write_all(b"\n")
+}
+
+/// A session's words, and after them what only an exchange has.
+fn append_exchange(
+    ended: Timestamp,
+    record: &ExchangeRecord,
+    out: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    append_session(ended, &record.session, out)?;
+    let request = record.request.as_ref();
+    write!(
+        out,
+        " method={} host={} target={} status={}",
+        OrDash(request.map(|request| Word(request.method()))),
+        OrDash(request.map(|request| Word(request.host()))),
+        OrDash(request.map(|request| Word(request.target()))),
+        OrDash(record.status),
+    )
+}
+
+fn append_session(
+    ended: Timestamp,
+    record: &SessionRecord,
+    out: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    write!(
         out,
         "time={ended:.6} listener={} client={} peer={} cluster={} endpoint={} attempts={} bytes_up={} bytes_down={} \
          queued_ms={} connect_ms={} first_byte_ms={} total_ms={} reason={}",
@@ -51,9 +77,39 @@ fn append_text(ended: Timestamp, record: &SessionRecord, out: &mut Vec<u8>) -> s
     )
 }
 
-fn append_json(ended: Timestamp, record: &SessionRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
-    serde_json::to_writer(&mut *out, &JsonLine::new(ended, record))?;
+fn append_json(ended: Timestamp, record: &Logged, out: &mut Vec<u8>) -> std::io::Result<()> {
+    match record {
+        Logged::Session(session) => {
+            serde_json::to_writer(&mut *out, &JsonLine::new(ended, session))?;
+        }
+        Logged::Exchange(exchange) => {
+            serde_json::to_writer(&mut *out, &JsonExchange::new(ended, exchange))?;
+        }
+    }
     out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct JsonExchange<'a> {
+    #[serde(flatten)]
+    session: JsonLine<'a>,
+    method: Option<&'a str>,
+    host: Option<&'a str>,
+    target: Option<&'a str>,
+    status: Option<u16>,
+}
+
+impl<'a> JsonExchange<'a> {
+    fn new(ended: Timestamp, record: &'a ExchangeRecord) -> Self {
+        let request = record.request.as_ref();
+        Self {
+            session: JsonLine::new(ended, &record.session),
+            method: request.map(RequestLine::method),
+            host: request.map(RequestLine::host),
+            target: request.map(RequestLine::target),
+            status: record.status,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -182,10 +238,36 @@ mod tests {
     }
 
     fn line(format: LogFormat, record: &SessionRecord) -> String {
+        logged(format, record.clone().into())
+    }
+
+    fn logged(format: LogFormat, record: Logged) -> String {
         let ended: Timestamp = "2026-03-01T08:30:00.5Z".parse().unwrap();
         let mut out = Vec::new();
-        append_line(format, ended, record, &mut out);
+        append_line(format, ended, &record, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    fn exchange(target: &str) -> Logged {
+        Logged::Exchange(Box::new(ExchangeRecord {
+            session: served(),
+            request: Some(RequestLine::new("GET", "shop.example:8080", (target, None))),
+            status: Some(200),
+        }))
+    }
+
+    /// An exchange is a session's line and four words more, whatever its target is.
+    #[test]
+    fn an_exchange_is_a_line_of_its_own() {
+        let text = logged(LogFormat::Text, exchange("/a?b=\" reason=x\n"));
+        assert!(
+            text.ends_with(
+                " reason=done method=GET host=shop.example:8080 target=\"/a?b=\\\" reason=x\\n\" status=200\n"
+            ),
+            "{text}"
+        );
+        let json = logged(LogFormat::Json, exchange("/a?b"));
+        assert!(json.contains(r#""reason":"done","method":"GET","host":"shop.example:8080","target":"/a?b","status":200}"#), "{json}");
     }
 
     /// The text form, word for word: people's scripts depend on it.
@@ -219,7 +301,7 @@ mod tests {
         let operations = include_str!("../../../../docs/operations.md");
         let (_, logs) = operations.split_once("## Logs").unwrap();
 
-        for word in line(LogFormat::Text, &served()).split_whitespace() {
+        for word in logged(LogFormat::Text, exchange("/")).split_whitespace() {
             let (field, _) = word.split_once('=').unwrap();
             assert!(logs.contains(&format!("`{field}`")), "{field}");
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use access_log::{AccessLog, AccessLogCounts, AccessLogError, Lines};
 use arc_swap::ArcSwapOption;
 use counters::Counters;
-use record::SessionRecord;
+use record::{ExchangeRecord, SessionRecord};
 
 use crate::SessionSink;
 use crate::settings::{AccessLogSettings, Settings};
@@ -112,5 +112,16 @@ impl SessionSink for Telemetry {
         if let Some(log) = &*self.access_log.load() {
             log.push(record);
         }
+    }
+
+    fn exchange_ended(&self, record: ExchangeRecord) {
+        self.counters.record_exchange(&record);
+        if let Some(log) = &*self.access_log.load() {
+            log.push(Box::new(record));
+        }
+    }
+
+    fn connection_ended(&self, record: SessionRecord) {
+        self.counters.record(&record);
     }
 }

@@ -8,7 +8,7 @@ use evenkeel_core::{Balance, Cluster};
 use evenkeel_reactor::Origin;
 
 use crate::route::Facts;
-use crate::settings::{ClusterSettings, KeySource, ProxyVersion};
+use crate::settings::{ClusterSettings, KeySource, PoolPolicy, ProxyVersion};
 
 /// One cluster as one reload left it, shared by all workers. The cluster itself lives on from reload to reload.
 pub(crate) struct BalanceTier {
@@ -29,6 +29,7 @@ pub(crate) struct TierSettings {
     pub(crate) first_byte_timeout: Option<Duration>,
     pub(crate) attempts: usize,
     pub(crate) replay: usize,
+    pub(crate) pool: PoolPolicy,
 }
 
 impl From<&ClusterSettings> for TierSettings {
@@ -43,6 +44,7 @@ impl From<&ClusterSettings> for TierSettings {
             first_byte_timeout: settings.first_byte_timeout,
             attempts: settings.attempts,
             replay: settings.replay,
+            pool: settings.pool,
         }
     }
 }

@@ -7,7 +7,7 @@ use evenkeel_core::units::{Address, Weight};
 use evenkeel_core::{Awaited, Balance, ClusterSpec, EndpointSpec, Failback, TrialPolicy, WhenNone};
 use evenkeel_proxy::settings::{
     AccessLogSettings, ClusterSettings, DnsSettings, ListenerSettings, ListenerTimeouts,
-    LogDestination, LogFormat, OnDown, ProcessSettings, Protocol, Settings, Splice,
+    LogDestination, LogFormat, OnDown, PoolPolicy, ProcessSettings, Protocol, Settings, Splice,
 };
 
 /// Only a fault makes anything wait that long.
@@ -83,6 +83,7 @@ fn cluster(endpoints: &[(&str, SocketAddr)]) -> ClusterSettings {
         first_byte_timeout: None,
         attempts: 3,
         replay: 0,
+        pool: PoolPolicy::default(),
     }
 }
 

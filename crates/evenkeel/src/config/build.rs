@@ -3,6 +3,7 @@
 //! Runs after [`check`](super::check); `None` means that something required is missing, which has been reported.
 
 mod health;
+mod pool;
 mod tls;
 
 use std::num::NonZeroU32;
@@ -22,8 +23,8 @@ use evenkeel_proxy::settings::{
 use super::diagnostics::Located;
 use super::endpoint_address::EndpointAddress;
 use super::file::{
-    Cluster, Dns, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Process, Reply, Rule,
-    Timeouts, Trials,
+    Cluster, Dns, Ejection, EjectionKeys, Endpoint, File, Listener, Log, Pool, Process, Reply,
+    Rule, Timeouts, Trials,
 };
 use super::read::Choice;
 use super::surroundings::Surroundings;
@@ -219,6 +220,7 @@ fn cluster(written: &Cluster, defaults: &Timeouts, folder: &Path) -> Option<Clus
         attempts: count(&written.attempts, ATTEMPTS),
         replay: limit(&[&written.replay], None).map_or(0, whole),
         proxy_protocol: or(&written.proxy_protocol, HeaderName::Off).into(),
+        pool: pool::policy(&written.pool),
     })
 }
 
@@ -229,7 +231,7 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
             .endpoints()
             .iter()
             .filter(|written| written.resolved_at().is_none())
-            .map(endpoint)
+            .map(|written_endpoint| endpoint(written_endpoint, &written.pool))
             .collect::<Option<_>>()?,
         balance: balance(written)?,
         trials: trial_policy(&written.trials),
@@ -247,7 +249,7 @@ fn spec(written: &Cluster) -> Option<ClusterSpec> {
     })
 }
 
-fn endpoint(written: &Endpoint) -> Option<EndpointSpec> {
+fn endpoint(written: &Endpoint, pool: &Pool) -> Option<EndpointSpec> {
     let EndpointAddress::Fixed(address) = &written.address.as_ref()?.value else {
         return None;
     };
@@ -257,8 +259,13 @@ fn endpoint(written: &Endpoint) -> Option<EndpointSpec> {
         weight: weight(written).unwrap_or(Weight::ONE),
         backup: or(&written.backup, false),
         disabled: or(&written.disabled, false),
-        max_connections: most(&written.max_connections),
+        max_connections: most_in_flight(written, pool),
     })
+}
+
+/// Its own limit, or that of all endpoints of its cluster.
+fn most_in_flight(written: &Endpoint, pool: &Pool) -> Option<NonZeroU32> {
+    most(&written.max_connections).or_else(|| most(&pool.max_in_flight))
 }
 
 /// Those endpoints that are names, with the number of the others before each.
@@ -268,13 +275,13 @@ fn names(written: &Cluster) -> Option<Vec<NamedEndpoints>> {
     for endpoint in written.endpoints() {
         match endpoint.resolved_at() {
             None => position += 1,
-            Some(_) => names.push(named(endpoint, position)?),
+            Some(_) => names.push(named(endpoint, &written.pool, position)?),
         }
     }
     Some(names)
 }
 
-fn named(written: &Endpoint, position: usize) -> Option<NamedEndpoints> {
+fn named(written: &Endpoint, pool: &Pool, position: usize) -> Option<NamedEndpoints> {
     let label = written.name.as_ref().map(|name| name.value.clone());
     Some(NamedEndpoints {
         label: label.or_else(|| default_name(written))?.into(),
@@ -283,7 +290,7 @@ fn named(written: &Endpoint, position: usize) -> Option<NamedEndpoints> {
         weight: weight(written),
         backup: or(&written.backup, false),
         disabled: or(&written.disabled, false),
-        max_connections: most(&written.max_connections),
+        max_connections: most_in_flight(written, pool),
     })
 }
 

@@ -3,6 +3,7 @@
 //! What this prints can be read again, and means the same, but for passwords, which are not printed. Timeouts are printed where they apply, so there is no `[defaults]`.
 
 mod health;
+mod pool;
 mod tls;
 
 use std::num::NonZeroU32;
@@ -201,6 +202,7 @@ fn cluster(cluster: &ClusterSettings) -> TableText {
             "proxy_protocol",
             word(HeaderName::from(cluster.proxy_protocol)),
         )
+        .line("pool", pool::pool(&cluster.pool))
         .line(
             "slow_start",
             duration_or_off(Some(spec.slow_start).filter(|slow_start| !slow_start.is_zero())),

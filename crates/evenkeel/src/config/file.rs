@@ -4,6 +4,7 @@
 //! settings.
 
 mod health;
+mod pool;
 mod tls;
 
 use std::net::SocketAddr;
@@ -25,6 +26,7 @@ use super::values::WordOrPath;
 use super::words::{BalanceName, HeaderName, LogLevel, Protocol};
 
 pub(super) use health::Health;
+pub(super) use pool::Pool;
 pub(super) use tls::EndpointTls;
 
 /// A value that may be missing.
@@ -144,6 +146,7 @@ pub(super) struct Cluster {
     pub(super) attempts: Maybe<u64>,
     pub(super) replay: MaybeLimit<u64>,
     pub(super) proxy_protocol: Maybe<HeaderName>,
+    pub(super) pool: Pool,
     pub(super) slow_start: MaybeLimit<Duration>,
     pub(super) ejection: Option<Ejection>,
     pub(super) trials: Trials,
@@ -399,6 +402,10 @@ impl Cluster {
             attempts: table.whole("attempts"),
             replay: table.size("replay"),
             proxy_protocol: table.word("proxy_protocol"),
+            pool: table
+                .table("pool")
+                .map(|pool| Pool::read(&pool))
+                .unwrap_or_default(),
             slow_start: table.duration("slow_start"),
             ejection: table.word_or_table("ejection").map(Ejection::read),
             trials: table

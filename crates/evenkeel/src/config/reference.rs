@@ -9,7 +9,7 @@ use toml::Value;
 use super::keys::{Absent, Form, Key, Table};
 use super::tables::{
     CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DNS, EJECTION, ENDPOINT, ENDPOINT_TLS, HEALTH,
-    INCLUDED, LISTENER, LISTENER_TIMEOUTS, LOG, PROCESS, ROOT, TABLES, TRIALS,
+    INCLUDED, LISTENER, LISTENER_TIMEOUTS, LOG, POOL, PROCESS, ROOT, TABLES, TRIALS,
 };
 use super::{dump, parse_text, schema};
 
@@ -203,7 +203,7 @@ const SMALL: &str = r#"
 
 /// Where a dump of [`SMALL`] shows what became of a table's keys.
 fn places_of(table: &Table) -> &'static [&'static str] {
-    let places: [(&Table, &[&str]); 12] = [
+    let places: [(&Table, &[&str]); 13] = [
         (&ENDPOINT_TLS, &["cluster.asked.health.tls"]),
         (&PROCESS, &["process"]),
         (&LOG, &["log"]),
@@ -222,6 +222,7 @@ fn places_of(table: &Table) -> &'static [&'static str] {
         (&CLUSTER_TIMEOUTS, &["cluster.web.timeouts"]),
         (&EJECTION, &["cluster.web.ejection"]),
         (&TRIALS, &["cluster.web.trials"]),
+        (&POOL, &["cluster.web.pool"]),
     ];
     match places.iter().find(|(other, _)| other.title == table.title) {
         Some((_, paths)) => paths,

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use super::record::SessionRecord;
+use super::record::{ExchangeRecord, SessionRecord};
 use crate::settings::{AccessLogSettings, LogDestination, LogFormat};
 use destination::{Destination, Target};
 use queue::Queue;
@@ -38,6 +38,27 @@ pub struct AccessLog {
     /// Its file, if that was not there before.
     made: Option<FileMark>,
     writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a line is made of.
+#[derive(Debug)]
+pub enum Logged {
+    /// A session.
+    Session(SessionRecord),
+    /// An exchange. Not kept within, so that the queue's places are no larger than a session needs.
+    Exchange(Box<ExchangeRecord>),
+}
+
+impl From<SessionRecord> for Logged {
+    fn from(record: SessionRecord) -> Self {
+        Self::Session(record)
+    }
+}
+
+impl From<Box<ExchangeRecord>> for Logged {
+    fn from(record: Box<ExchangeRecord>) -> Self {
+        Self::Exchange(record)
+    }
 }
 
 /// The log could not be started.
@@ -119,8 +140,8 @@ impl AccessLog {
     }
 
     /// Queues a record that ends now. Never blocks on IO: when the queue is full, the line is dropped and counted.
-    pub fn push(&self, record: SessionRecord) {
-        self.queue.push(Timestamp::now(), record);
+    pub fn push(&self, record: impl Into<Logged>) {
+        self.queue.push(Timestamp::now(), record.into());
     }
 
     /// Asks the writer to open the file anew.

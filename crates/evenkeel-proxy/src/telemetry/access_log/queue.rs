@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex};
 
-use super::{AccessLogCounts, Stopped};
-use crate::telemetry::record::SessionRecord;
+use super::{AccessLogCounts, Logged, Stopped};
 
 /// Records that wait for the writer; as many again may be in its hands. About 1.5 MiB each.
 pub const QUEUED_RECORDS_MAX: usize = 8192;
@@ -61,7 +60,7 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) ended: Timestamp,
-    pub(super) record: SessionRecord,
+    pub(super) record: Logged,
 }
 
 /// What the writer was woken for, besides the records.
@@ -87,7 +86,7 @@ impl Queue {
     }
 
     /// Queues a record, or counts it as dropped.
-    pub(super) fn push(&self, ended: Timestamp, record: SessionRecord) {
+    pub(super) fn push(&self, ended: Timestamp, record: Logged) {
         let mut state = self.state.lock();
         if state.closing || state.queued.len() >= QUEUED_RECORDS_MAX {
             drop(state);

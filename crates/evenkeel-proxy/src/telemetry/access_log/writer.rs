@@ -205,7 +205,12 @@ mod tests {
     fn a_full_disk_tears_at_most_one_line() {
         let one_line = {
             let mut line = Vec::new();
-            append_line(LogFormat::Text, Timestamp::now(), &record(1), &mut line);
+            append_line(
+                LogFormat::Text,
+                Timestamp::now(),
+                &record(1).into(),
+                &mut line,
+            );
             line.len()
         };
         let disk = Arc::new(Mutex::new((Vec::new(), one_line + 20)));
@@ -218,7 +223,7 @@ mod tests {
         let ended = Timestamp::now();
         let entry = |number| Entry {
             ended,
-            record: record(number),
+            record: record(number).into(),
         };
 
         writer.write_records(&mut vec![entry(1), entry(2), entry(3)]);

@@ -60,6 +60,14 @@ fn write_times(clusters: &[ClusterStatus], counters: &Counters, page: &mut Page)
     for (name, tally) in &counted {
         connects.put_histogram(&[name], &tally.connects);
     }
+    let mut first_bytes = page.family(&family::CLUSTER_FIRST_BYTES);
+    for (name, tally) in &counted {
+        first_bytes.put_histogram(&[name], &tally.exchanges.first_bytes);
+    }
+    let mut exchanges = page.family(&family::CLUSTER_EXCHANGES);
+    for (name, tally) in &counted {
+        exchanges.put_histogram(&[name], &tally.exchanges.totals);
+    }
 }
 
 fn write_duties(clusters: &[ClusterStatus], page: &mut Page) {

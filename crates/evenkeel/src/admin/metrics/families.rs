@@ -57,6 +57,10 @@ families! {
         "Bytes of the sessions that have ended; up is from clients to endpoints.";
     LISTENER_LIVES = Histogram "evenkeel_listener_session_duration_seconds" ["listener"]
         "From accept to the end, of the sessions that have ended.";
+    LISTENER_EXCHANGES = Counter "evenkeel_listener_exchanges_total" ["listener", "class"]
+        "Requests of an HTTP listener that are over, by the first digit of the answer's status; none where the client was sent no answer.";
+    LISTENER_EXCHANGES_ENDED = Counter "evenkeel_listener_exchanges_ended_total" ["listener", "reason"]
+        "The same, by reason code.";
     LISTENER_PAUSES = Counter "evenkeel_listener_pauses_total" ["listener", "cause"]
         "How often a worker ceased to accept while clients may have waited.";
     LISTENER_PAUSED_WORKERS = Gauge "evenkeel_listener_paused_workers" ["listener"]
@@ -73,6 +77,10 @@ families! {
         "From the first attempt to the connection that served, of the sessions that have ended.";
     CLUSTER_DUTY = Gauge "evenkeel_cluster_on_duty" ["cluster", "tier"]
         "1 for the tier that has the work, primaries or backups, 0 for the other.";
+    CLUSTER_FIRST_BYTES = Histogram "evenkeel_cluster_first_byte_duration_seconds" ["cluster"]
+        "From the first byte of a request to the first byte of its answer, of HTTP requests that are over.";
+    CLUSTER_EXCHANGES = Histogram "evenkeel_cluster_exchange_duration_seconds" ["cluster"]
+        "From the first byte of a request to the last of its answer, of HTTP requests that are over.";
     ENDPOINT_STATE = Gauge "evenkeel_endpoint_state" ["cluster", "endpoint", "state"]
         "1 for the state that the endpoint is in, 0 for the others.";
     ENDPOINT_WEIGHT = Gauge "evenkeel_endpoint_weight" ["cluster", "endpoint"]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_proxy::telemetry::counters::ListenerTally;
+use evenkeel_proxy::telemetry::counters::{ListenerTally, StatusClass};
 use evenkeel_proxy::telemetry::reason::Reason;
 use evenkeel_proxy::{ListenerStatus, PauseCause};
 
@@ -68,5 +68,21 @@ fn write_ends(desk: &Desk, listeners: &[ListenerStatus], page: &mut Page) {
     let mut lives = page.family(&family::LISTENER_LIVES);
     for (name, tally) in &counted {
         lives.put_histogram(&[name], &tally.lives);
+    }
+    write_exchanges(&counted, page);
+}
+
+fn write_exchanges(counted: &[(&str, Arc<ListenerTally>)], page: &mut Page) {
+    let mut answered = page.family(&family::LISTENER_EXCHANGES);
+    for (name, tally) in counted {
+        for class in StatusClass::ALL {
+            answered.put(&[name, class.code()], tally.exchanges.answered(class));
+        }
+    }
+    let mut ended = page.family(&family::LISTENER_EXCHANGES_ENDED);
+    for (name, tally) in counted {
+        for reason in Reason::ALL {
+            ended.put(&[name, reason.code()], tally.exchanges.ended(*reason));
+        }
     }
 }

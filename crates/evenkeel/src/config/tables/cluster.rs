@@ -9,6 +9,7 @@ use super::super::keys::{Absent, Form, Key, Off, Table};
 use super::super::words::{BalanceName, HeaderName, names};
 use super::duration;
 use super::health::HEALTH;
+use super::pool::POOL;
 use super::timeouts::{CLUSTER_TIMEOUTS, INHERITED};
 
 /// The most endpoints in one cluster.
@@ -106,6 +107,12 @@ pub(in crate::config) static CLUSTER: Table = Table {
             "send-proxy-v2",
             "send_proxy_protocol",
         ]),
+        Key::new(
+            "pool",
+            Form::Table(&POOL),
+            Absent::Means("its defaults"),
+            "Connections to endpoints that carry one exchange after the other.",
+        ),
         Key::new(
             "slow_start",
             duration(Off::Allowed),

@@ -5,6 +5,7 @@ mod cluster;
 mod dns;
 mod health;
 mod listener;
+mod pool;
 mod process;
 mod timeouts;
 mod tls;
@@ -17,6 +18,7 @@ pub(super) use cluster::*;
 pub(super) use dns::DNS;
 pub(super) use health::HEALTH;
 pub(super) use listener::*;
+pub(super) use pool::POOL;
 pub(super) use process::{ADMIN, LOG, PROCESS};
 pub(super) use timeouts::{CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DEFAULTS, LISTENER_TIMEOUTS};
 pub(super) use tls::ENDPOINT_TLS;
@@ -34,7 +36,7 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 20] = [
+pub(super) const TABLES: [&Table; 21] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
@@ -54,6 +56,7 @@ pub(super) const TABLES: [&Table; 20] = [
     &TRIALS,
     &HEALTH,
     &ENDPOINT_TLS,
+    &POOL,
     &DEFAULT_TIMEOUTS,
 ];
 
