@@ -3,6 +3,7 @@
 //! Runs after [`check`](super::check); `None` means that something required is missing, which has been reported.
 
 mod health;
+mod http;
 mod pool;
 mod tls;
 
@@ -29,7 +30,7 @@ use super::file::{
 use super::read::Choice;
 use super::surroundings::Surroundings;
 use super::values::WordOrPath;
-use super::words::{BalanceName, HeaderName, LogLevel};
+use super::words::{self, BalanceName, HeaderName, LogLevel};
 
 pub(super) use health::probe_every;
 
@@ -156,8 +157,8 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
         bind: written.bind.as_ref()?.value.clone(),
         permissions: or(&written.permissions, PERMISSIONS),
         to: written.to.as_ref().map(name),
-        protocol: Protocol::Tcp,
-        routes: written.rules().iter().map(rule).collect::<Option<_>>()?,
+        protocol: protocol(written)?,
+        routes: routes(written)?,
         max_connections: most(&written.max_connections),
         timeouts: listener_timeouts(&written.timeouts, defaults),
         proxy_protocol: written
@@ -171,6 +172,21 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
             .as_ref()
             .map(|text| Arc::from(text.value.as_bytes())),
     })
+}
+
+fn protocol(written: &Listener) -> Option<Protocol> {
+    Some(match written.spoken() {
+        words::Protocol::Tcp => Protocol::Tcp,
+        words::Protocol::Http => Protocol::Http(Arc::new(http::settings(written)?)),
+    })
+}
+
+/// Those for sessions; requests have theirs with their protocol.
+fn routes(written: &Listener) -> Option<Vec<RouteSettings>> {
+    match written.spoken() {
+        words::Protocol::Tcp => written.rules().iter().map(rule).collect(),
+        words::Protocol::Http => Some(Vec::new()),
+    }
 }
 
 fn rule(written: &Rule) -> Option<RouteSettings> {

@@ -3,6 +3,7 @@
 //! Runs over the raw form and reports everything it finds; a value that is missing here has been reported already.
 
 mod health;
+mod http;
 mod routes;
 mod tls;
 
@@ -16,6 +17,7 @@ use evenkeel_proxy::discovery::{leads_back, overlap};
 use evenkeel_proxy::settings::DnsSettings;
 
 use health::check_health;
+use http::check_http;
 use routes::check_routes;
 
 use super::build;
@@ -47,6 +49,7 @@ pub(super) fn check(file: &File, understood: Understood, problems: &Problems) {
     for listener in &file.listeners {
         check_permissions(listener, problems);
         check_senders(listener, problems);
+        check_http(listener, &file.clusters, problems);
         check_routes(listener, &file.clusters, problems);
     }
     check_circles(file, problems);

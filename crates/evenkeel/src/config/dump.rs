@@ -3,6 +3,7 @@
 //! What this prints can be read again, and means the same, but for passwords, which are not printed. Timeouts are printed where they apply, so there is no `[defaults]`.
 
 mod health;
+mod http;
 mod pool;
 mod tls;
 
@@ -15,8 +16,8 @@ use evenkeel_core::{Balance, EjectionPolicy, EndpointSpec};
 use evenkeel_proxy::Sender;
 use evenkeel_proxy::discovery::Question;
 use evenkeel_proxy::settings::{
-    AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply, ListenerSettings,
-    LogDestination, NamedEndpoints, ProcessSettings, RouteSettings,
+    self, AccessLogSettings, AdminSettings, ClusterSettings, DnsSettings, FailureReply,
+    ListenerSettings, LogDestination, NamedEndpoints, ProcessSettings, RouteSettings,
 };
 
 use super::Loaded;
@@ -123,9 +124,10 @@ fn listener(listener: &ListenerSettings) -> TableText {
     TableText::new(&format!("listener.{}", listener.name))
         .line("bind", quoted(&listener.bind.to_string()))
         .optional("permissions", permissions(listener))
-        .line("protocol", word(Protocol::Tcp))
+        .line("protocol", word(spoken(&listener.protocol)))
         .optional("to", listener.to.as_deref().map(quoted))
-        .optional("routes", routes(&listener.routes))
+        .optional("routes", routes(listener))
+        .optional("http", http_of(&listener.protocol))
         .optional("max_connections", most(listener.max_connections))
         .line("timeouts", timeouts)
         .optional(
@@ -140,7 +142,21 @@ fn listener(listener: &ListenerSettings) -> TableText {
         .optional("empty_reply", listener.empty_reply.as_deref().map(bytes))
 }
 
-fn routes(routes: &[RouteSettings]) -> Option<String> {
+const fn spoken(protocol: &settings::Protocol) -> Protocol {
+    match protocol {
+        settings::Protocol::Tcp => Protocol::Tcp,
+        settings::Protocol::Http(_) => Protocol::Http,
+    }
+}
+
+fn http_of(protocol: &settings::Protocol) -> Option<String> {
+    match protocol {
+        settings::Protocol::Tcp => None,
+        settings::Protocol::Http(settings) => Some(http::http(settings)),
+    }
+}
+
+fn routes(listener: &ListenerSettings) -> Option<String> {
     let rule = |route: &RouteSettings| {
         let rule = [
             ("sni", quoted(&route.server_name.to_string())),
@@ -148,16 +164,22 @@ fn routes(routes: &[RouteSettings]) -> Option<String> {
         ];
         format!("  {},\n", inline(&rule))
     };
-    let lines: String = routes.iter().map(rule).collect();
-    (!routes.is_empty()).then(|| format!("[\n{lines}]"))
+    let sessions = listener.routes.iter().map(rule);
+    let requests = listener.protocol.request_routes().iter().map(http::route);
+    let lines: String = sessions.chain(requests).collect();
+    (!lines.is_empty()).then(|| format!("[\n{lines}]"))
 }
 
 fn senders(senders: &[Sender]) -> String {
+    inline(&[("from", sender_list(senders))])
+}
+
+fn sender_list(senders: &[Sender]) -> String {
     let quoted: Vec<String> = senders
         .iter()
         .map(|sender| quoted(&sender.to_string()))
         .collect();
-    inline(&[("from", format!("[{}]", quoted.join(", ")))])
+    format!("[{}]", quoted.join(", "))
 }
 
 /// Refused for anything but a Unix socket, so printed only there.

@@ -4,6 +4,7 @@
 //! settings.
 
 mod health;
+mod http;
 mod pool;
 mod tls;
 
@@ -26,6 +27,7 @@ use super::values::WordOrPath;
 use super::words::{BalanceName, HeaderName, LogLevel, Protocol};
 
 pub(super) use health::Health;
+pub(super) use http::Http;
 pub(super) use pool::Pool;
 pub(super) use tls::EndpointTls;
 
@@ -110,7 +112,9 @@ pub(super) struct Listener {
     pub(super) bind: Maybe<Address>,
     pub(super) permissions: Maybe<u32>,
     pub(super) to: Maybe<String>,
+    pub(super) protocol: Maybe<Protocol>,
     pub(super) routes: Maybe<Vec<Rule>>,
+    pub(super) http: Option<Http>,
     pub(super) max_connections: Maybe<u64>,
     pub(super) timeouts: Timeouts,
     pub(super) proxy_protocol: Maybe<Vec<Sender>>,
@@ -122,7 +126,10 @@ pub(super) struct Listener {
 /// An item of `routes`.
 #[derive(Debug)]
 pub(super) struct Rule {
+    pub(super) at: Span,
     pub(super) sni: Maybe<HostPattern>,
+    pub(super) host: Maybe<HostPattern>,
+    pub(super) path: Maybe<String>,
     pub(super) to: Maybe<String>,
 }
 
@@ -326,14 +333,14 @@ impl Timeouts {
 
 impl Listener {
     fn read(NamedTable { name, table }: NamedTable<'_>) -> Self {
-        // Only one protocol so far: reading the key is checking it.
         table.require_either("to", "routes");
-        let _: Maybe<Protocol> = table.word_or_advice("protocol", advise_protocol);
         Self {
             name,
             bind: table.address("bind"),
             permissions: table.permissions("permissions"),
             to: table.string("to"),
+            protocol: table.word_or_advice("protocol", advise_protocol),
+            http: table.table("http").map(|http| Http::read(&http)),
             routes: table
                 .tables("routes", "this route")
                 .map(|rules| rules.map(|rules| rules.iter().map(Rule::read).collect())),
@@ -350,6 +357,13 @@ impl Listener {
 }
 
 impl Listener {
+    /// What is spoken on it.
+    pub(super) fn spoken(&self) -> Protocol {
+        self.protocol
+            .as_ref()
+            .map_or(Protocol::Tcp, |protocol| protocol.value)
+    }
+
     /// Its rules, as far as they could be read.
     pub(super) fn rules(&self) -> &[Rule] {
         self.routes.as_ref().map_or(&[], |rules| &rules.value)
@@ -365,7 +379,10 @@ impl Listener {
 impl Rule {
     fn read(table: &TableReader<'_>) -> Self {
         Self {
+            at: table.place(),
             sni: table.host_pattern("sni"),
+            host: table.host_pattern("host"),
+            path: table.text("path"),
             to: table.string("to"),
         }
     }
@@ -373,7 +390,7 @@ impl Rule {
 
 /// The protocols that are known by name and not carried yet.
 fn advise_protocol(written: &str) -> Option<String> {
-    const ANNOUNCED: [&str; 5] = ["http", "https", "http2", "thrift", "mysql"];
+    const ANNOUNCED: [&str; 4] = ["https", "http2", "thrift", "mysql"];
     let announced = ANNOUNCED.contains(&written);
     announced
         .then(|| format!("\"{written}\" is not there yet; \"tcp\" carries it without reading it"))
@@ -436,6 +453,12 @@ impl Cluster {
         self.endpoints
             .as_ref()
             .map_or(&[], |endpoints| &endpoints.value)
+    }
+
+    /// Where it says that connections begin with a PROXY header.
+    pub(super) fn announces(&self) -> Option<&Span> {
+        let header = self.proxy_protocol.as_ref()?;
+        (header.value != HeaderName::Off).then_some(&header.span)
     }
 
     /// Their fixed addresses, as far as they could be read, and where each is written.

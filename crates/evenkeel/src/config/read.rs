@@ -253,6 +253,12 @@ impl<'r> TableReader<'r> {
         Some(list.map(|items| items.iter().filter_map(|item| self.sender(item)).collect()))
     }
 
+    /// The same, where nobody may be written.
+    pub(super) fn senders_if_written(&self, name: &str) -> Option<Located<Vec<Sender>>> {
+        let list = self.list(name)?;
+        Some(list.map(|items| items.iter().filter_map(|item| self.sender(item)).collect()))
+    }
+
     fn sender(&self, item: &'r Value<'r>) -> Option<Sender> {
         match string(item.get_ref()).and_then(parse_sender) {
             Ok(sender) => Some(sender),

@@ -9,7 +9,7 @@ use toml::Value;
 use super::keys::{Absent, Form, Key, Table};
 use super::tables::{
     CLUSTER, CLUSTER_TIMEOUTS, DEFAULT_TIMEOUTS, DNS, EJECTION, ENDPOINT, ENDPOINT_TLS, HEALTH,
-    INCLUDED, LISTENER, LISTENER_TIMEOUTS, LOG, POOL, PROCESS, ROOT, TABLES, TRIALS,
+    HTTP, INCLUDED, LISTENER, LISTENER_TIMEOUTS, LOG, POOL, PROCESS, ROOT, TABLES, TRIALS,
 };
 use super::{dump, parse_text, schema};
 
@@ -196,6 +196,10 @@ const SMALL: &str = r#"
     [cluster.greeted]
     endpoints = ["10.0.0.1:80"]
     health = { check = "send-expect", expect = "220 " }
+    [listener.requests]
+    bind = "127.0.0.1:9"
+    protocol = "http"
+    to = "web"
     [cluster.hashed]
     balance = "source-hash"
     endpoints = ["10.0.0.1:80"]
@@ -203,7 +207,7 @@ const SMALL: &str = r#"
 
 /// Where a dump of [`SMALL`] shows what became of a table's keys.
 fn places_of(table: &Table) -> &'static [&'static str] {
-    let places: [(&Table, &[&str]); 13] = [
+    let places: [(&Table, &[&str]); 14] = [
         (&ENDPOINT_TLS, &["cluster.asked.health.tls"]),
         (&PROCESS, &["process"]),
         (&LOG, &["log"]),
@@ -223,6 +227,7 @@ fn places_of(table: &Table) -> &'static [&'static str] {
         (&EJECTION, &["cluster.web.ejection"]),
         (&TRIALS, &["cluster.web.trials"]),
         (&POOL, &["cluster.web.pool"]),
+        (&HTTP, &["listener.requests.http"]),
     ];
     match places.iter().find(|(other, _)| other.title == table.title) {
         Some((_, paths)) => paths,

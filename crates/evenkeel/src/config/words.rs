@@ -3,7 +3,7 @@
 use evenkeel_core::{Failback, WhenNone};
 use evenkeel_proxy::discovery::Family;
 use evenkeel_proxy::settings::{
-    ExpectAt, HttpMethod, KeySource, LogFormat, OnDown, ProxyVersion, RedisRole, Splice,
+    ExpectAt, Forward, HttpMethod, KeySource, LogFormat, OnDown, ProxyVersion, RedisRole, Splice,
 };
 
 /// A type whose values the user writes as words.
@@ -37,10 +37,47 @@ pub(super) fn names<T: Words>() -> Vec<&'static str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Tcp,
+    Http,
 }
 
 impl Words for Protocol {
-    const ALL: &'static [(&'static str, Self)] = &[("tcp", Self::Tcp)];
+    const ALL: &'static [(&'static str, Self)] = &[("tcp", Self::Tcp), ("http", Self::Http)];
+}
+
+/// What is done with a header that tells of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ForwardName {
+    Leave,
+    Append,
+    Replace,
+}
+
+impl Words for ForwardName {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("leave", Self::Leave),
+        ("append", Self::Append),
+        ("replace", Self::Replace),
+    ];
+}
+
+impl From<ForwardName> for Forward {
+    fn from(name: ForwardName) -> Self {
+        match name {
+            ForwardName::Leave => Self::Leave,
+            ForwardName::Append => Self::Append,
+            ForwardName::Replace => Self::Replace,
+        }
+    }
+}
+
+impl From<Forward> for ForwardName {
+    fn from(forward: Forward) -> Self {
+        match forward {
+            Forward::Leave => Self::Leave,
+            Forward::Append => Self::Append,
+            Forward::Replace => Self::Replace,
+        }
+    }
 }
 
 /// A version of the PROXY header, or none.

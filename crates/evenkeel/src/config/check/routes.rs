@@ -6,8 +6,9 @@ use evenkeel_proxy::HostPattern;
 use evenkeel_proxy::settings::{KeySource, ListenerSettings};
 
 use super::super::diagnostics::{Problem, Problems, Span};
-use super::super::file::{Cluster, Listener};
+use super::super::file::{Cluster, Listener, Rule};
 use super::super::read::Choice;
+use super::super::words::Protocol;
 
 pub(super) fn check_routes(listener: &Listener, clusters: &[Cluster], problems: &Problems) {
     let Some(routes) = &listener.routes else {
@@ -15,6 +16,10 @@ pub(super) fn check_routes(listener: &Listener, clusters: &[Cluster], problems: 
     };
     check_count(routes.value.len(), &routes.span, problems);
     check_twice(listener, problems);
+    if listener.spoken() == Protocol::Http {
+        return;
+    }
+    check_names(listener, problems);
     check_replies(listener, &routes.span, problems);
     check_keys(listener, clusters, problems);
 }
@@ -27,16 +32,37 @@ fn check_count(count: usize, at: &Span, problems: &Problems) {
     }
 }
 
+/// Without requests there is nothing else to go by.
+fn check_names(listener: &Listener, problems: &Problems) {
+    let by_request = |rule: &&Rule| rule.host.is_some() || rule.path.is_some();
+    let rules = listener.rules().iter();
+    for rule in rules.filter(|rule| rule.sni.is_none() && !by_request(rule)) {
+        let problem = Problem::at(&rule.at, "this route has no `sni`");
+        problems.report(problem.help("add `sni = \"…\"`: the name that a TLS client asks for"));
+    }
+}
+
 fn check_twice(listener: &Listener, problems: &Problems) {
-    let mut first: HashMap<&HostPattern, &Span> = HashMap::new();
-    for name in listener.rules().iter().filter_map(|rule| rule.sni.as_ref()) {
-        if let Some(earlier) = first.insert(&name.value, &name.span) {
-            let message = format!("there are two routes for `{}`", name.value);
-            let problem = Problem::at(&name.span, message).related(earlier, "the other one");
+    let mut first: HashMap<_, &Span> = HashMap::new();
+    for rule in listener.rules() {
+        let name = rule
+            .sni
+            .as_ref()
+            .or(rule.host.as_ref())
+            .map(|name| &name.value);
+        let path = rule.path.as_ref().map(|path| &*path.value);
+        if let Some(earlier) = first.insert((name, path), &rule.at) {
+            let message = format!("there are two routes for `{}`", shown(name, path));
+            let problem = Problem::at(&rule.at, message).related(earlier, "the other one");
             problems
                 .report(problem.help("leave one of them out: the order of routes does not matter"));
         }
     }
+}
+
+fn shown(name: Option<&HostPattern>, path: Option<&str>) -> String {
+    let name = name.map_or_else(|| "*".to_owned(), ToString::to_string);
+    name + path.unwrap_or_default()
 }
 
 /// What a client without a first word gets is decided by the routes already.

@@ -4,8 +4,9 @@ use evenkeel_proxy::settings::Splice;
 
 use super::super::keys::{Absent, Form, Key, Table};
 use super::super::words::{Protocol, names};
-use super::CONNECTIONS_MAX;
+use super::http::HTTP;
 use super::timeouts::{INHERITED, LISTENER_TIMEOUTS};
+use super::{CONNECTIONS_MAX, PATH_BYTES_MAX};
 
 /// The most bytes of a reply to a client that could not be served.
 pub(in crate::config) const REPLY_BYTES_MAX: usize = 16 << 10;
@@ -57,6 +58,12 @@ pub(in crate::config) static LISTENER: Table = Table {
             "Where sessions go by what is known of them.",
         )
         .elsewhere(&["rules", "acl", "use_backend", "server_name", "map"]),
+        Key::new(
+            "http",
+            Form::Table(&HTTP),
+            Absent::Means("its defaults"),
+            "Timeouts, limits and headers. Only with `protocol = \"http\"`.",
+        ),
         Key::new(
             "max_connections",
             Form::Whole {
@@ -114,10 +121,26 @@ pub(in crate::config) static ROUTE: Table = Table {
         Key::new(
             "sni",
             Form::HostPattern,
-            Absent::Error,
+            Absent::Means("required with `protocol = \"tcp\"`"),
             "The name that the client asks for in its TLS handshake, which is passed on as it came.",
         )
-        .elsewhere(&["server_name", "server_names", "hostname", "HostSNI", "req_ssl_sni"]),
+        .elsewhere(&["server_name", "server_names", "HostSNI", "req_ssl_sni"]),
+        Key::new(
+            "host",
+            Form::HostPattern,
+            Absent::Means("every host"),
+            "The host that a request is for. Only with `protocol = \"http\"`.",
+        )
+        .elsewhere(&["hostname", "Host", "hdr(host)"]),
+        Key::new(
+            "path",
+            Form::Text {
+                bytes_max: PATH_BYTES_MAX,
+            },
+            Absent::Means("every path"),
+            "What the path of a request begins with, by whole segments. Only with `protocol = \"http\"`.",
+        )
+        .elsewhere(&["path_beg", "location", "PathPrefix", "prefix"]),
         Key::new(
             "to",
             Form::Target,

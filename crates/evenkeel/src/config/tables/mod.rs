@@ -4,6 +4,7 @@
 mod cluster;
 mod dns;
 mod health;
+mod http;
 mod listener;
 mod pool;
 mod process;
@@ -17,6 +18,7 @@ use super::keys::{Absent, Form, Key, Off, Table};
 pub(super) use cluster::*;
 pub(super) use dns::DNS;
 pub(super) use health::HEALTH;
+pub(super) use http::HTTP;
 pub(super) use listener::*;
 pub(super) use pool::POOL;
 pub(super) use process::{ADMIN, LOG, PROCESS};
@@ -36,7 +38,7 @@ const DURATION_MIN: Duration = Duration::from_millis(1);
 const DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Every table, for suggestions and tests; where two have the same key, the one to suggest comes first.
-pub(super) const TABLES: [&Table; 21] = [
+pub(super) const TABLES: [&Table; 22] = [
     &ROOT,
     &INCLUDED,
     &PROCESS,
@@ -56,6 +58,7 @@ pub(super) const TABLES: [&Table; 21] = [
     &TRIALS,
     &HEALTH,
     &ENDPOINT_TLS,
+    &HTTP,
     &POOL,
     &DEFAULT_TIMEOUTS,
 ];
