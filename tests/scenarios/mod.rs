@@ -12,6 +12,7 @@ mod distribution;
 mod dns;
 mod endings;
 mod failover;
+mod http_requests;
 mod lifecycle;
 mod limits;
 mod lookup;
