@@ -58,7 +58,7 @@ fn first_words(bytes: &[u8]) -> Refusal {
     let Some(rest) = words.next() else {
         return Refusal::Method;
     };
-    if method.is_empty() || !method.iter().all(|byte| is_of_token(*byte)) {
+    if !is_token(method) {
         return Refusal::Method;
     }
     match rest.iter().find(|byte| !is_of_target(**byte)) {
@@ -108,13 +108,17 @@ fn has_folded_line(bytes: &[u8]) -> bool {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').skip(1);
     let mut odd = lines.filter(|line| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        name.is_empty() || !name.iter().all(|byte| is_of_token(*byte))
+        !is_token(name)
     });
     odd.next()
         .is_some_and(|line| matches!(line[0], b' ' | b'\t'))
 }
 
 /// RFC 9110, 5.6.2.
+pub(super) fn is_token(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(|byte| is_of_token(*byte))
+}
+
 pub(super) const fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

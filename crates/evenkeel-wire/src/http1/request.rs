@@ -4,6 +4,7 @@ use super::diagnose;
 use super::field::elements;
 use super::framing::Said;
 use super::method::METHOD_BYTES_MAX;
+use super::target::is_of_target;
 use super::{
     BodyFraming, ConnectMethod, Connection, FieldSlots, Fields, Host, Known, Limits, Method,
     Parsed, Persistence, Refusal, Target, Version,
@@ -153,11 +154,16 @@ fn leading_lines(bytes: &[u8]) -> Result<usize, Refusal> {
     }
 }
 
-/// What has no end yet, or a fault further on, may be too long already.
+/// What has no end yet, or a fault further on, may be too long already. A fault that comes before that is the answer.
 fn too_long(bytes: &[u8], limits: &Limits) -> Option<Refusal> {
     let mut words = diagnose::first_line(bytes).splitn(3, |byte| *byte == b' ');
     let method = words.next().unwrap_or_default();
+    if !diagnose::is_token(method) {
+        return None;
+    }
     let target = words.next().unwrap_or_default();
+    let wrong = target.iter().position(|byte| !is_of_target(*byte));
+    let target = &target[..wrong.unwrap_or(target.len())];
     check_lengths(method, target, limits).err()
 }
 

@@ -107,6 +107,37 @@ proptest! {
     }
 }
 
+/// A first line with a wrong method and a target that is too long besides was refused for the one or the other, depending on where
+/// its bytes were split. So was one whose target goes wrong before it is too long.
+#[test]
+fn of_two_faults_the_first_is_the_answer() {
+    let limits = Limits {
+        target_bytes: 20,
+        ..Limits::default()
+    };
+    for (line, refusal) in [
+        (
+            " /0123456789012345678901234567890123456789 HTTP/1.1\r\n\r\n",
+            Refusal::Method,
+        ),
+        (
+            "a:b /0123456789012345678901234567890123456789 HTTP/1.1\r\n\r\n",
+            Refusal::Method,
+        ),
+        (
+            "GET /\x07 23456789012345678901234567890123456789 HTTP/1.1\r\n\r\n",
+            Refusal::Target,
+        ),
+        (
+            "GET /0123456789012345678901234567890123456789\x07 HTTP/1.1\r\n\r\n",
+            Refusal::TargetTooLong,
+        ),
+    ] {
+        let verdict = request_facts_of_parts(line.as_bytes(), &limits);
+        assert_eq!(verdict, Parsed::Refused(refusal), "{line:?}");
+    }
+}
+
 /// The verdict on a whole is the verdict on every part that has one.
 fn request_facts_of_parts(bytes: &[u8], limits: &Limits) -> Parsed<Facts> {
     let whole = facts_of_request(bytes, limits);
