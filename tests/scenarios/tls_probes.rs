@@ -17,7 +17,7 @@ fn probing(server: &Server, check: &str, tls: &str) -> Evenkeel {
         to = "web"
         [cluster.web]
         endpoints = ["{endpoint}"]
-        health = {{ check = "{check}", every = "50ms", timeout = "50ms", rise = 1, fall = 1, tls = {{ {tls} }} }}
+        health = {{ check = "{check}", every = "30s", timeout = "30s", rise = 1, fall = 1, tls = {{ {tls} }} }}
         "#
     ))
 }
