@@ -28,8 +28,9 @@ pub(super) struct Flow {
     is_read: bool,
     /// Bytes written.
     pub(super) moved: u64,
-    /// How many bytes the body may still have.
-    body_left: u64,
+    /// Bytes of the body that have come, and how many may.
+    body_taken: u64,
+    body_max: u64,
 }
 
 /// How a body is framed on its way out.
@@ -76,7 +77,8 @@ impl Flow {
             plain: 0,
             is_read: true,
             moved: 0,
-            body_left: body_max,
+            body_taken: 0,
+            body_max,
         };
         let coding = match framing {
             BodyFraming::Chunked => Coding::Chunked,
@@ -95,7 +97,7 @@ impl Flow {
 
     /// From here on all bytes are carried as they come.
     pub(super) fn become_stream(&mut self) {
-        self.body_left = u64::MAX;
+        self.body_max = u64::MAX;
         self.expect(BodyFraming::UntilClose, Coding::Plain);
     }
 
@@ -109,6 +111,11 @@ impl Flow {
     pub(super) fn rewind(&mut self) {
         self.sent = 0;
         self.moved = 0;
+    }
+
+    /// Whether any byte of the body has come.
+    pub(super) const fn has_body_begun(&self) -> bool {
+        self.body_taken > 0
     }
 
     /// The buffer, for another one.
@@ -250,13 +257,11 @@ impl Flow {
     }
 
     fn count(&mut self, data: usize) -> Result<(), Break> {
-        match self.body_left.checked_sub(data as u64) {
-            Some(left) => {
-                self.body_left = left;
-                Ok(())
-            }
-            None => Err(Break::TooLarge),
+        self.body_taken = self.body_taken.saturating_add(data as u64);
+        if self.body_taken > self.body_max {
+            return Err(Break::TooLarge);
         }
+        Ok(())
     }
 
     /// The body has been read to its end.

@@ -3,7 +3,7 @@
 //! The head is written anew for the endpoint at once, before it is known which one that will be: nothing in it depends on that.
 
 use evenkeel_core::units::Time;
-use evenkeel_wire::http1::{Asked, BodyFraming, Form, Persistence, RequestHead, Version};
+use evenkeel_wire::http1::{Asked, BodyFraming, Expect, Form, Persistence, RequestHead, Version};
 
 use super::answer::Shape;
 use super::forward;
@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) persistence: Persistence,
     /// May be sent again, as far as its method goes.
     pub(super) is_idempotent: bool,
+    /// Its client waits for 100, or for an answer, before it sends the body.
+    pub(super) awaits_continue: bool,
     /// It asks for another protocol.
     pub(super) is_upgrade: bool,
     /// How its client likes an answer of our own.
@@ -55,6 +57,7 @@ impl Plan {
             version: head.version,
             persistence: head.persistence(),
             is_idempotent: head.method.is_idempotent(),
+            awaits_continue: head.expect == Expect::Continue,
             is_upgrade: head.upgrade().is_some(),
             form: Form::accepted(head.fields),
             line: line(head, host, path),

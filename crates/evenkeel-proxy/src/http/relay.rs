@@ -111,6 +111,14 @@ impl Relay {
         self.moved = 0;
     }
 
+    /// A client that waited to be told to send its body has its answer instead, and may never send it.
+    pub(super) fn give_up_awaited_body(&mut self, plan: &Plan) {
+        if plan.awaits_continue && self.upload == Upload::Running && !self.up.has_body_begun() {
+            self.upload = Upload::Broken;
+            self.persistence = Persistence::Close;
+        }
+    }
+
     /// Its buffers are another's.
     pub(super) fn give_back(self, stock: &Stock) {
         stock.put_bytes(self.up.into_buffer());

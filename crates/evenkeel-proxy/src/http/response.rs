@@ -85,6 +85,7 @@ impl Relay {
             (_, Persistence::KeepAlive) => Persistence::KeepAlive,
         };
         self.persistence = session.granted(wanted);
+        self.give_up_awaited_body(plan);
         self.write_head(head, session, (plan.version, framing));
         let coding = match framing {
             BodyFraming::Chunked => Coding::Chunked,

@@ -73,7 +73,7 @@ impl HttpSettings {
     /// The most bytes that a head may be allowed: what is read at once.
     pub const HEAD_BYTES_MAX: usize = 64 << 10;
     /// The most headers that a head may be allowed.
-    pub const HEADERS_MAX: usize = 256;
+    pub const HEADERS_MAX: usize = evenkeel_wire::http1::FIELDS_MAX;
 }
 
 impl Default for HttpTimeouts {

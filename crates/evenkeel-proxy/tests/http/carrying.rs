@@ -225,3 +225,25 @@ fn expectations_go_end_to_end() {
     assert_eq!(request.header("expect"), Some("100-continue"));
     assert_eq!(request.body, b"body");
 }
+
+/// A client that waits to be told to send its body, and gets its answer instead, has it at once, and its connection ends.
+#[test]
+fn an_expectation_may_be_refused() {
+    let east = Endpoint::serving("east", |mut stream, _| {
+        let mut head = [0; 256];
+        let _ = std::io::Read::read(&mut stream, &mut head);
+        stream
+            .write_all(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\nno")
+            .unwrap();
+        let _ = std::io::Read::read(&mut stream, &mut head);
+    });
+    let world = World::of(&[&east]);
+    let mut client = world.connect();
+
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+
+    let answer = client.answer();
+    assert_eq!((answer.status(), answer.text()), (417, "no"));
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert_eq!(client.rest(), "");
+}
