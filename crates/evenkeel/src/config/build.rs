@@ -166,7 +166,10 @@ fn listener(written: &Listener, defaults: &Timeouts) -> Option<ListenerSettings>
             .as_ref()
             .map(|senders| Arc::from(senders.value.as_slice())),
         splice: or(&written.splice, Splice::default()),
-        failure_reply: written.failure_reply.as_ref().map(failure_reply),
+        failure_reply: written
+            .failure_reply
+            .as_ref()
+            .map(|reply| failure_reply(&reply.value)),
         empty_reply: written
             .empty_reply
             .as_ref()

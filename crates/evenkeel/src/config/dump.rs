@@ -112,15 +112,7 @@ fn dns(dns: &DnsSettings) -> TableText {
 }
 
 fn listener(listener: &ListenerSettings) -> TableText {
-    let timeouts = inline(&[
-        ("idle", duration_or_off(listener.timeouts.idle)),
-        (
-            "half_closed",
-            duration_or_off(listener.timeouts.half_closed),
-        ),
-        ("preread", duration(listener.timeouts.preread)),
-        ("dead_peer", duration_or_off(listener.timeouts.dead_peer)),
-    ]);
+    let is_tcp = spoken(&listener.protocol) == Protocol::Tcp;
     TableText::new(&format!("listener.{}", listener.name))
         .line("bind", quoted(&listener.bind.to_string()))
         .optional("permissions", permissions(listener))
@@ -129,17 +121,34 @@ fn listener(listener: &ListenerSettings) -> TableText {
         .optional("routes", routes(listener))
         .optional("http", http_of(&listener.protocol))
         .optional("max_connections", most(listener.max_connections))
-        .line("timeouts", timeouts)
+        .line("timeouts", timeouts(listener))
         .optional(
             "proxy_protocol",
             listener.proxy_protocol.as_deref().map(senders),
         )
-        .line("splice", word(listener.splice))
+        .optional("splice", is_tcp.then(|| word(listener.splice)))
         .optional(
             "failure_reply",
             listener.failure_reply.as_ref().map(failure_reply),
         )
         .optional("empty_reply", listener.empty_reply.as_deref().map(bytes))
+}
+
+/// Those that count while bytes move are a TCP listener's: requests have others.
+fn timeouts(listener: &ListenerSettings) -> String {
+    let timeouts = &listener.timeouts;
+    let moving = [
+        ("idle", duration_or_off(timeouts.idle)),
+        ("half_closed", duration_or_off(timeouts.half_closed)),
+    ];
+    let all = [
+        ("preread", duration(timeouts.preread)),
+        ("dead_peer", duration_or_off(timeouts.dead_peer)),
+    ];
+    match spoken(&listener.protocol) {
+        Protocol::Tcp => inline(&[&moving[..], &all].concat()),
+        Protocol::Http => inline(&all),
+    }
 }
 
 const fn spoken(protocol: &settings::Protocol) -> Protocol {

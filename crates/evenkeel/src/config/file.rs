@@ -119,7 +119,7 @@ pub(super) struct Listener {
     pub(super) timeouts: Timeouts,
     pub(super) proxy_protocol: Maybe<Vec<Sender>>,
     pub(super) splice: Maybe<Splice>,
-    pub(super) failure_reply: Option<Reply>,
+    pub(super) failure_reply: Maybe<Reply>,
     pub(super) empty_reply: Maybe<String>,
 }
 
@@ -397,11 +397,15 @@ fn advise_protocol(written: &str) -> Option<String> {
 }
 
 impl Reply {
-    fn read(written: WordOrTable<'_>) -> Option<Self> {
-        match written {
-            WordOrTable::Word => Some(Self::MysqlError),
-            WordOrTable::Table(table) => table.text("text").map(|text| Self::Text(text.value)),
-        }
+    fn read(written: Located<WordOrTable<'_>>) -> Maybe<Self> {
+        let value = match written.value {
+            WordOrTable::Word => Self::MysqlError,
+            WordOrTable::Table(table) => Self::Text(table.text("text")?.value),
+        };
+        Some(Located {
+            value,
+            span: written.span,
+        })
     }
 }
 
@@ -424,7 +428,9 @@ impl Cluster {
                 .map(|pool| Pool::read(&pool))
                 .unwrap_or_default(),
             slow_start: table.duration("slow_start"),
-            ejection: table.word_or_table("ejection").map(Ejection::read),
+            ejection: table
+                .word_or_table("ejection")
+                .map(|written| Ejection::read(written.value)),
             trials: table
                 .table("trials")
                 .map(|trials| Trials::read(&trials))

@@ -331,14 +331,19 @@ impl<'r> TableReader<'r> {
         Some(self.open_inner(key, entries, at))
     }
 
-    pub(super) fn word_or_table(&self, name: &str) -> Option<WordOrTable<'r>> {
+    pub(super) fn word_or_table(&self, name: &str) -> Option<Located<WordOrTable<'r>>> {
         let (key, at, value) = self.entry(name)?;
+        let located = |value| Located {
+            value,
+            span: at.clone(),
+        };
         if let Some(entries) = value.get_ref().as_table() {
-            return Some(WordOrTable::Table(self.open_inner(key, entries, at)));
+            let table = self.open_inner(key, entries, at.clone());
+            return Some(located(WordOrTable::Table(table)));
         }
         match (&key.form, value.get_ref().as_str()) {
             (Form::WordOrTable { word, .. }, Some(text)) if *word == text => {
-                Some(WordOrTable::Word)
+                Some(located(WordOrTable::Word))
             }
             (_, text) => {
                 let advice = text

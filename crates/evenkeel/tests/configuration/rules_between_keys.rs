@@ -49,6 +49,37 @@ fn the_first_cluster_too_many_is_pointed_at() {
     assert!(problem.starts_with(&beyond), "{problem}");
 }
 
+/// What only a TCP listener does is refused where requests are served, each with what stands in its place.
+#[test]
+fn a_listener_of_requests_takes_nothing_that_it_would_ignore() {
+    for (line, advice) in [
+        (
+            "empty_reply = \"what?\"",
+            "a client without a request is closed",
+        ),
+        ("failure_reply = \"mysql-error\"", "502, 503 or 504"),
+        ("failure_reply = { text = \"no\" }", "502, 503 or 504"),
+        ("splice = \"off\"", "leave it out"),
+        (
+            "timeouts = { idle = \"1m\" }",
+            "`keep_alive`, `body_idle` or `tunnel_idle`",
+        ),
+        ("timeouts = { half_closed = \"1m\" }", "leave it out"),
+    ] {
+        let text = WEB.replace(
+            "to = \"web\"",
+            &format!("to = \"web\"\nprotocol = \"http\"\n{line}"),
+        );
+        let problem = only_problem(config::parse_text("web.toml", &text));
+        assert!(problem.starts_with("web.toml:6:"), "{line}: {problem}");
+        assert!(
+            problem.contains("does not go with `protocol"),
+            "{line}: {problem}"
+        );
+        assert!(problem.contains(advice), "{line}: {problem}");
+    }
+}
+
 /// A listener that is its own endpoint would feed itself until the descriptors run out.
 #[test]
 fn a_circle_is_refused() {

@@ -12,7 +12,7 @@ pub(super) fn check_http(listener: &Listener, clusters: &[Cluster], problems: &P
         Protocol::Tcp => check_tcp(listener, problems),
         Protocol::Http => {
             check_routes(listener, problems);
-            check_replies(listener, problems);
+            check_foreign(listener, problems);
             check_via(listener, problems);
             check_targets(listener, clusters, problems);
         }
@@ -63,11 +63,41 @@ fn check_path(path: &Located<String>, problems: &Problems) {
     }
 }
 
-fn check_replies(listener: &Listener, problems: &Problems) {
-    if let Some(reply) = &listener.empty_reply {
-        let message = "`empty_reply` does not go with `protocol = \"http\"`";
-        let problem = Problem::at(&reply.span, message);
-        problems.report(problem.help("leave it out: a client without a request is closed"));
+/// What a TCP listener has and a request has otherwise.
+fn check_foreign(listener: &Listener, problems: &Problems) {
+    let timeouts = &listener.timeouts;
+    let foreign = [
+        (
+            "empty_reply",
+            listener.empty_reply.as_ref().map(|reply| &reply.span),
+            "leave it out: a client without a request is closed",
+        ),
+        (
+            "failure_reply",
+            listener.failure_reply.as_ref().map(|reply| &reply.span),
+            "leave it out: a client is answered with 502, 503 or 504",
+        ),
+        (
+            "splice",
+            listener.splice.as_ref().map(|splice| &splice.span),
+            "leave it out",
+        ),
+        (
+            "idle",
+            timeouts.idle.as_ref().map(|idle| &idle.span),
+            "write `keep_alive`, `body_idle` or `tunnel_idle` under `http`",
+        ),
+        (
+            "half_closed",
+            timeouts.half_closed.as_ref().map(|idle| &idle.span),
+            "leave it out",
+        ),
+    ];
+    for (key, at, advice) in foreign {
+        if let Some(at) = at {
+            let message = format!("`{key}` does not go with `protocol = \"http\"`");
+            problems.report(Problem::at(at, message).help(advice));
+        }
     }
 }
 
