@@ -1,6 +1,6 @@
 //! TLS: what the settings say of it as what the TLS library needs. The library is rustls, its cryptography aws-lc.
 //!
-//! [`files`] reads certificates and keys; [`client`] makes connections to endpoints out of them, [`server`] ends those of clients. Bytes are
+//! `files` reads certificates and keys; `client` makes connections to endpoints out of them, `server` ends those of clients. Bytes are
 //! moved elsewhere.
 //! No key is ever printed: nothing here that holds one shows it.
 
