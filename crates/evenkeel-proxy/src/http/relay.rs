@@ -77,6 +77,9 @@ pub(super) enum End {
     Stopped(Reason),
 }
 
+/// Beyond this much of a client's next requests nothing more is read before they are served.
+const READ_AHEAD_BYTES: usize = 4 * 1024;
+
 /// The most interim answers (1xx) to one request.
 const INTERIM_MAX: u8 = 32;
 
@@ -243,7 +246,11 @@ impl Relay {
         loop {
             match self.look(session, endpoint, plan)? {
                 Said::Nothing => {}
-                Said::Interim => self.count_interim()?,
+                // What follows it may be there already.
+                Said::Interim => {
+                    self.count_interim()?;
+                    continue;
+                }
                 Said::Upgrade => return Err(End::Upgraded),
                 Said::Answer => {
                     self.stage = Stage::Body;
@@ -365,19 +372,21 @@ impl Relay {
 }
 
 impl Session {
-    /// Ready when the client has ended its stream or broken it. What it sends meanwhile is its next request, and is kept.
+    /// Ready when the client has ended its stream or broken it. What it sends meanwhile is its next request, and is kept: one buffer full
+    /// at the most. Whoever has sent a whole one before the end of its stream waits for the answer to that, too.
     pub(super) fn poll_client_gone(&mut self, cx: &mut Context<'_>) -> Poll<Reason> {
-        if !self.inbox.is_empty() {
-            return Poll::Pending;
+        while self.inbox.bytes().len() <= READ_AHEAD_BYTES {
+            let filled = self
+                .inbox
+                .poll_fill(&mut self.stream, &self.workshop.stock, cx);
+            self.inbox.settle(&self.workshop.stock);
+            match ready!(filled) {
+                Ok(0) if self.holds_request() => break,
+                Ok(0) => return Poll::Ready(Reason::ClientClosed),
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(Reason::ClientReset),
+            }
         }
-        let filled = self
-            .inbox
-            .poll_fill(&mut self.stream, &self.workshop.stock, cx);
-        self.inbox.settle(&self.workshop.stock);
-        match ready!(filled) {
-            Ok(0) => Poll::Ready(Reason::ClientClosed),
-            Ok(_) => Poll::Pending,
-            Err(_) => Poll::Ready(Reason::ClientReset),
-        }
+        Poll::Pending
     }
 }

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use evenkeel_core::units::Time;
 use evenkeel_wire::http1::{
@@ -13,6 +14,9 @@ use super::plan::Plan;
 use super::session::{Parting, Session};
 use crate::layer7::Word;
 use crate::telemetry::reason::Reason;
+
+/// How long the first request may be on its way behind the connection, when the process is ending.
+const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// What came of waiting.
 pub(super) enum Awaited {
@@ -85,10 +89,11 @@ impl Session {
 
     /// Ready when nothing more is waited for.
     fn poll_patience(&mut self, waiting: &Waiting, cx: &mut Context<'_>) -> Poll<Awaited> {
+        let grace = self.grace(waiting);
         // Who has begun a request may end it.
         let borne = match waiting.began {
-            Some(_) => Word::Finish,
-            None => Word::GoOn,
+            None if grace.is_none() => Word::GoOn,
+            _ => Word::Finish,
         };
         if let Poll::Ready(word) = self.standing.letterbox().poll_word(borne, cx) {
             return Poll::Ready(match word {
@@ -99,7 +104,7 @@ impl Session {
         let head = self.settings.timeouts.head;
         let deadline = waiting
             .began
-            .map_or(waiting.first_by, |began| began.after(head));
+            .map_or(grace.unwrap_or(waiting.first_by), |began| began.after(head));
         ready!(self.alarm.poll(deadline, cx));
         Poll::Ready(match waiting.began {
             Some(began) => Awaited::Refused(Refused {
@@ -108,6 +113,15 @@ impl Session {
             }),
             None => Awaited::Over(Parting::Close, Reason::Done),
         })
+    }
+
+    /// Until when a client that has just connected is waited for although the process ends: its first request is on its way. `None` where
+    /// that is over, or nothing ends.
+    fn grace(&self, waiting: &Waiting) -> Option<Time> {
+        let is_new = self.requests == 0 && waiting.began.is_none();
+        let is_ending = self.standing.letterbox().word() == Word::Finish;
+        let end = self.accepted_at.after(FIRST_REQUEST_GRACE);
+        (is_new && is_ending && self.alarm.now() < end).then(|| end.min(waiting.first_by))
     }
 
     /// Looks at what has come; `None` if it is not enough.
@@ -123,6 +137,11 @@ impl Session {
             return None;
         }
         self.parse(&limits, began)
+    }
+
+    /// Whether all of a head has come that nobody has looked at.
+    pub(super) fn holds_request(&self) -> bool {
+        !self.inbox.is_empty() && is_worth_parsing(self.inbox.bytes(), 0, &limits(self))
     }
 
     fn parse(&mut self, limits: &Limits, began: Time) -> Option<Awaited> {

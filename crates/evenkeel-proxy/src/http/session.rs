@@ -25,7 +25,7 @@ pub(super) struct Session {
     pub(super) client: Client,
     pub(super) settings: Arc<HttpSettings>,
     pub(super) workshop: Rc<Workshop>,
-    accepted_at: Time,
+    pub(super) accepted_at: Time,
     /// Requests so far.
     pub(super) requests: u32,
     pub(super) bytes_up: u64,

@@ -226,6 +226,30 @@ fn expectations_go_end_to_end() {
     assert_eq!(request.body, b"body");
 }
 
+/// Interim answers, the answer and the end of the stream may come in one piece: the answer waits for nothing more.
+#[test]
+fn what_follows_an_interim_answer_is_not_waited_for() {
+    let east = Endpoint::serving("east", |mut stream, report| {
+        report.send(Message::read(&mut stream).unwrap()).unwrap();
+        let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+        let all = format!(
+            "{hints}{hints}HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+        );
+        stream.write_all(all.as_bytes()).unwrap();
+    });
+    let world = World::with(&[&east], |_, http| {
+        // Whoever waited for a wake-up from elsewhere would wait for this one, in vain.
+        http.timeouts.upstream_idle = None;
+    });
+    let mut client = world.connect();
+
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+    assert_eq!(client.answer().status(), 103);
+    assert_eq!(client.answer().status(), 103);
+    assert_eq!(client.answer().text(), "hello");
+}
+
 /// A client that waits to be told to send its body, and gets its answer instead, has it at once, and its connection ends.
 #[test]
 fn an_expectation_may_be_refused() {

@@ -155,3 +155,22 @@ fn a_client_that_goes_cancels_its_request() {
     east.next_request();
     assert_eq!(world.next_record().session.reason, Reason::ClientClosed);
 }
+
+/// The same where the beginning of another request lies there unread: the endpoint's slot is not kept for it.
+#[test]
+fn a_client_that_goes_in_its_next_request_cancels_this_one() {
+    let east = Endpoint::serving("east", |mut stream, report| {
+        let request = Message::read(&mut stream).unwrap();
+        report.send(request.clone()).unwrap();
+        assert!(Message::read(&mut stream).is_none());
+        report.send(request).unwrap();
+    });
+    let world = World::of(&[&east]);
+    let mut client = world.connect();
+    client.send(GET);
+    client.send("G");
+    east.next_request();
+    drop(client);
+    east.next_request();
+    assert_eq!(world.next_record().session.reason, Reason::ClientClosed);
+}

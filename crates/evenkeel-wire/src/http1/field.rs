@@ -180,6 +180,23 @@ impl Known {
     }
 }
 
+/// Whether a name is one of those, written with `_`. Programs that are given headers as variables (CGI, WSGI, PHP) cannot tell the two apart, so
+/// that a client would say by this one what it is not believed by the other.
+pub(super) fn is_disguised(name: &str) -> bool {
+    const LONGEST: usize = 17;
+    let mut dashed = [0; LONGEST];
+    let Some(dashed) = dashed.get_mut(..name.len()) else {
+        return false;
+    };
+    if !name.contains('_') {
+        return false;
+    }
+    for (to, from) in dashed.iter_mut().zip(name.bytes()) {
+        *to = if from == b'_' { b'-' } else { from };
+    }
+    std::str::from_utf8(dashed).is_ok_and(|dashed| Known::of(dashed) != Known::Other)
+}
+
 /// The elements of a value that is a list, without the white space around them; empty ones are none.
 pub(super) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let elements = value.split(|byte| *byte == b',').map(trimmed);

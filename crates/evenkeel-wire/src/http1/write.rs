@@ -4,7 +4,7 @@
 //! framing, routing or trust depends, whatever `Connection` says of them.
 
 use super::edit::is_edited;
-use super::field::elements;
+use super::field::{elements, is_disguised};
 use super::response::is_bodiless;
 use super::{
     BodyFraming, Connection, Expect, FieldEdit, Fields, Known, Persistence, RequestEdits,
@@ -36,6 +36,7 @@ impl RequestHead<'_> {
                 Known::ContentLength => lengths.is_first(),
                 Known::Expect if self.expect == Expect::Nothing => false,
                 Known::Upgrade => is_upgrade,
+                Known::Other if is_disguised(field.name) => false,
                 _ if edits.forwarding.rewrites(field.known) => false,
                 known if is_of_forwarding(known) => !is_edited(edits.fields, field.name),
                 _ => named.lets_pass(field.name) && !is_edited(edits.fields, field.name),

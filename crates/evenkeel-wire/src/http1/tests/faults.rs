@@ -19,6 +19,23 @@ fn two_hosts_are_not_passed_on() {
     assert_eq!(refused(&with("Host: b")), Refusal::HostRepeated);
 }
 
+/// Seen: `X_Forwarded_For` of anybody, which an application that is given headers as variables took for the proxy's `X-Forwarded-For`.
+#[test]
+fn a_known_name_in_disguise_is_not_passed_on() {
+    for line in [
+        "X_Forwarded_For: b",
+        "x-forwarded_proto: https",
+        "Transfer_Encoding: chunked",
+        "Content_Length: 5",
+    ] {
+        let request = String::from_utf8(with(line)).unwrap();
+        assert!(!passed_on(&request, &plain()).contains(line), "{line}");
+    }
+    let own = "My_Own_Name: b";
+    let request = String::from_utf8(with(own)).unwrap();
+    assert!(passed_on(&request, &plain()).contains(own));
+}
+
 /// Seen: passed on by who did not know `gzip`, to who took the body for one without chunks.
 #[test]
 fn a_coding_before_chunked_is_not_passed_on() {
