@@ -116,17 +116,22 @@ fn fault_6_reloads_leave_nothing_behind() {
         config(front, "", &endpoints) + &extra
     };
     let mut evenkeel = Evenkeel::start(with(0));
-    let mut counts = Vec::new();
-    for number in 1..=40 {
-        evenkeel.reloaded(&with(number));
-        client::ask(front, "hello");
-        if number % 20 == 0 {
-            evenkeel.wait_until_idle("web");
-            let process = evenkeel.process();
-            counts.push((process.descriptors(), process.threads()));
+    let mut reload_twenty_times = |first: u32| {
+        for number in first..first + 20 {
+            evenkeel.reloaded(&with(number));
+            client::ask(front, "hello");
         }
-    }
-    assert_eq!(counts[0], counts[1]);
+        evenkeel.wait_until_idle("web");
+        let process = evenkeel.process();
+        (process.descriptors(), process.threads())
+    };
+    let (descriptors, threads) = reload_twenty_times(1);
+    let (_, threads_later) = reload_twenty_times(21);
+    assert_eq!(threads, threads_later);
+    // A connection to the control socket may be on its way out at either moment.
+    wait::until_so("no descriptor is left behind", || {
+        evenkeel.process().descriptors() <= descriptors
+    });
     let status = evenkeel.status();
     let endpoints = status["clusters"][0]["endpoints"].as_array().map(Vec::len);
     assert_eq!(endpoints, Some(2), "{status:#}");
