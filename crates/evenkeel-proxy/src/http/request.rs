@@ -102,9 +102,8 @@ impl Session {
             });
         }
         let head = self.settings.timeouts.head;
-        let deadline = waiting
-            .began
-            .map_or(grace.unwrap_or(waiting.first_by), |began| began.after(head));
+        let first_by = grace.unwrap_or(waiting.first_by);
+        let deadline = waiting.began.map_or(first_by, |began| began.after(head));
         ready!(self.alarm.poll(deadline, cx));
         Poll::Ready(match waiting.began {
             Some(began) => Awaited::Refused(Refused {
